@@ -27,6 +27,9 @@ class RunningChild:
         is_ready: its checks found it ready. Still so while it drains: a successor shall drain it, too.
         failed_checks: how many checks in a row have failed since then.
         has_begun: its start hook, if it has one, succeeded.
+        is_up: its startup check, if it has one, passed.
+        strikes: how many checks in a row have failed that may stop it.
+        stop_signal: what asks it to end, in case its specification is no longer known.
     """
 
     revision: RevisionContentKey
@@ -42,6 +45,9 @@ class RunningChild:
     is_ready: bool = False
     failed_checks: int = 0
     has_begun: bool = True
+    is_up: bool = True
+    strikes: int = 0
+    stop_signal: str = "SIGTERM"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,17 +109,26 @@ class StateFile:
 
     def record_check(self, revision: RevisionContentKey, container: str, *, is_ready: bool, failed_checks: int) -> None:
         """Write what the last check found, if it is news."""
-        known = self.state.children.get(_name(revision, container))
-        if known is None or (known.is_ready, known.failed_checks) == (is_ready, failed_checks):
-            return
-        found = dataclasses.replace(known, is_ready=is_ready, failed_checks=failed_checks)
-        self.state.children[_name(revision, container)] = found
-        self._try_to_save()
+        self._change(revision, container, is_ready=is_ready, failed_checks=failed_checks)
 
     def record_begun(self, revision: RevisionContentKey, container: str) -> None:
         """Its start hook succeeded."""
-        if (known := self.state.children.get(_name(revision, container))) and not known.has_begun:
-            self.state.children[_name(revision, container)] = dataclasses.replace(known, has_begun=True)
+        self._change(revision, container, has_begun=True)
+
+    def record_up(self, revision: RevisionContentKey, container: str) -> None:
+        """Its startup check passed."""
+        self._change(revision, container, is_up=True, strikes=0)
+
+    def record_strikes(self, revision: RevisionContentKey, container: str, strikes: int) -> None:
+        """How many checks in a row have failed that may stop it."""
+        self._change(revision, container, strikes=strikes)
+
+    def _change(self, revision: RevisionContentKey, container: str, **fields: Any) -> None:
+        name = _name(revision, container)
+        if (known := self.state.children.get(name)) is None:
+            return
+        if (changed := dataclasses.replace(known, **fields)) != known:
+            self.state.children[name] = changed
             self._try_to_save()
 
     def add_ended(self, ended: EndedContainer) -> None:
@@ -166,7 +181,7 @@ def _to_json(state: SupervisorState) -> dict[str, Any]:
 
 
 # Release 0.1.0 takes over from us on the way back, and refuses a child with a field that it does not know.
-_CHECKS = ("is_ready", "failed_checks", "has_begun")
+_CHECKS = ("is_ready", "failed_checks", "has_begun", "is_up", "strikes", "stop_signal")
 
 
 def _without_checks(child: RunningChild) -> dict[str, Any]:
@@ -177,11 +192,15 @@ def _checks(child: RunningChild) -> dict[str, Any]:
     return {name: getattr(child, name) for name in _CHECKS}
 
 
+def _known_checks(found: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in found.items() if name in _CHECKS}
+
+
 def _load(path: Path) -> SupervisorState:
     try:
         document = json.loads(path.read_text())
         children = {_name(child.revision, child.container): child for child in map(_child, document["children"])}
-        checks = dict(document.get("checks", {}))
+        checks = {name: _known_checks(found) for name, found in document.get("checks", {}).items()}
         ended = [_ended_container(item) for item in document.get("ended", ())]
         instance_id, node = document["belongs_to"]
         return SupervisorState(

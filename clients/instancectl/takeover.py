@@ -98,7 +98,7 @@ def _grip(record: RunningChild) -> Grip:
 
 async def _end(child: Child, record: RunningChild, state: StateFile) -> None:
     # The stop script is unknown without the specification; the grace period was recorded.
-    await stop(child, record.grace_s, None)
+    await stop(child, record.grace_s, None, signal.Signals[record.stop_signal])
     state.remove_child(record.revision, record.container)
 
 

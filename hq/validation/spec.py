@@ -218,7 +218,9 @@ def note_secret_target(faults: Faults, secret: SecretDescriptor, path: str) -> N
         faults.note(check_bytes(secret.file.owner, f"{path}.file.owner", MAX_SECRET_WORD_BYTES))
 
 
-MAX_HOOK_NAME_BYTES = 253
+MAX_HOOK_NAME_BYTES = MAX_GRPC_SERVICE_BYTES = 253
+MAX_PIDS, MAX_OPEN_FILES = 1 << 22, 1 << 20  # what Linux can have
+STOP_SIGNALS = ("SIGTERM", "SIGINT", "SIGQUIT", "SIGHUP", "SIGUSR1", "SIGUSR2", "SIGWINCH", "SIGKILL")
 NUL_RULE = "NUL is not allowed in arguments or environments: remove it"
 
 
@@ -227,16 +229,21 @@ def note_container(faults: Faults, container: Container, path: str) -> None:
     note_command(faults, container.command, f"{path}.command")
     note_environment(faults, container.environment, f"{path}.environment")
     note_limit(faults, container.limit, f"{path}.limit")
+    note_amount(faults, container.limit.pids, MAX_PIDS, f"{path}.limit.pids")
+    note_amount(faults, container.limit.open_files, MAX_OPEN_FILES, f"{path}.limit.open_files")
     faults.note(check_duration(container.stop_grace_period, f"{path}.stop_grace_period"))
     if container.HasField("post_start"):
         note_hook(faults, container.post_start, f"{path}.post_start")
     if container.HasField("pre_stop"):
         note_hook(faults, container.pre_stop, f"{path}.pre_stop")
-    if container.HasField("readiness_check"):
-        note_readiness_check(faults, container.readiness_check, f"{path}.readiness_check")
+    for name in ("readiness_check", "liveness_check", "startup_check"):
+        if container.HasField(name):
+            note_container_check(faults, getattr(container, name), f"{path}.{name}")
+    if container.stop_signal not in ("", *STOP_SIGNALS):
+        faults.add(f"{path}.stop_signal", f"is not one of {', '.join(STOP_SIGNALS)}")
 
 
-def note_readiness_check(faults: Faults, check: ReadinessCheck, path: str) -> None:
+def note_container_check(faults: Faults, check: ReadinessCheck, path: str) -> None:
     faults.note(check_duration(check.initial_delay, f"{path}.initial_delay"))
     faults.note(check_duration(check.period, f"{path}.period"))
     faults.note(check_duration(check.timeout, f"{path}.timeout"))
@@ -245,6 +252,9 @@ def note_readiness_check(faults: Faults, check: ReadinessCheck, path: str) -> No
         faults.note(check_name(check.tcp.port, f"{path}.tcp.port"))
     if check.HasField("http"):
         faults.note(check_name(check.http.port, f"{path}.http.port"))
+    if check.HasField("grpc"):
+        faults.note(check_name(check.grpc.port, f"{path}.grpc.port"))
+        faults.note(check_bytes(check.grpc.service, f"{path}.grpc.service", MAX_GRPC_SERVICE_BYTES))
 
 
 def note_hook(faults: Faults, hook: LifecycleHook, path: str) -> None:

@@ -1,4 +1,4 @@
-"""Readiness checks (command, TCP, HTTP): one check, when the next is due, and how many in a row count."""
+"""Checks (command, TCP, HTTP, gRPC): one check, when the next is due, and how many in a row count."""
 
 from __future__ import annotations
 
@@ -8,7 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from hqpb.v1.instance_pb2 import ReadinessCheck
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
+
+from hqclient.links import insecure_channel
+from hqpb.v1.instance_pb2 import GrpcCheck, ReadinessCheck
 from instancectl.content import PrepareFailed
 from instancectl.content.guard import Guard
 from instancectl.processes.commands import Commands
@@ -39,8 +43,10 @@ class Checker:
             async with asyncio.timeout(timeout_s):
                 if check.WhichOneof("check") == "tcp":
                     return await self._accepts(check.tcp.port)
+                if check.WhichOneof("check") == "grpc":
+                    return await self._serves(check.grpc)
                 return await self._answers(check.http.port, check.http.path or "/")
-        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError):
+        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, grpc.RpcError):
             return False
 
     async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
@@ -74,11 +80,22 @@ class Checker:
         finally:
             await _close(writer)
 
+    async def _serves(self, check: GrpcCheck) -> bool:
+        host, number = self._address(check.port)
+        async with insecure_channel(f"[{host}]:{number}" if ":" in host else f"{host}:{number}") as channel:
+            question = health_pb2.HealthCheckRequest(service=check.service)
+            answer = await health_pb2_grpc.HealthStub(channel).Check(question)
+            return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
+
     async def _connect(self, port: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        return await asyncio.open_connection(*self._address(port))
+
+    def _address(self, port: str) -> tuple[str, int]:
+        """Raises ConnectionRefusedError."""
         number = self._desired.port(port)
         if number is None:
             raise ConnectionRefusedError(f"no port {port} was allocated")
-        return await asyncio.open_connection(self._desired.host, number)
+        return self._desired.host, number
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

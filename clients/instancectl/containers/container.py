@@ -12,11 +12,12 @@ from google.protobuf import json_format
 
 from hqpb.v1.instance_pb2 import ContainerTerminated, LifecycleHook
 from instancectl.background import run_in_thread
-from instancectl.containers.checks import Checker, Readiness, rhythm
+from instancectl.containers.checks import Checker
+from instancectl.containers.container_checks import ContainerChecks, ContainerFault
 from instancectl.containers.container_environment import ContainerEnvironment
 from instancectl.containers.container_status import StatusKeeper
 from instancectl.containers.restarts import Restarts
-from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s
+from instancectl.containers.workshop import Blueprint, Workshop, drain_s, grace_s, stop_signal
 from instancectl.content import PrepareFailed, volumes
 from instancectl.content.ownership import give
 from instancectl.processes import procfs
@@ -30,6 +31,7 @@ AdoptedChild = tuple[Child, RunningChild]  # a process that runs already, and wh
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
+START_HOOK_FAILED = "StartHookFailed"
 _MOST_OUTPUT = 4096  # bytes that are reported of a container
 
 
@@ -49,14 +51,15 @@ class SupervisedContainer:
         self._directory = layout.revision(key)
         self._output = Output(layout.log(key.id, container.name), workshop.output, layout.pipe(key, container.name))
         self._restarts = Restarts(container.restart_policy, workshop.restarts, workshop.rng)
-        self._checker = Checker(blueprint.desired, workshop.commands, workshop.guard, self._directory)
         self._says = StatusKeeper(container.name, workshop.clock, changed)
         self.status = self._says.message
         self._environment = ContainerEnvironment(blueprint, workshop)
+        checker = Checker(blueprint.desired, workshop.commands, workshop.guard, self._directory)
+        self._checks = ContainerChecks(blueprint, workshop, checker, self._environment, self._set_ready)
         self._is_leaving = False
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
-        self._trouble = ""  # of the current run, beyond its exit code
+        self._fault: ContainerFault | None = None  # of the current run, beyond its exit code
 
     def __repr__(self) -> str:
         return f"SupervisedContainer({self._container.name}, {self._child})"
@@ -102,11 +105,14 @@ class SupervisedContainer:
         await self._cancel_task()
         child = self._child
         if child is not None:
-            script = self._pre_stop if self._container.HasField("pre_stop") else None
-            how = await stop(child, grace_s(self._container), script)
+            how = await self._stop_process(child)
             self._record_end(how, "Stopped")
         self._shop.state.remove_ended(self.blueprint.key, self._container.name)
         self._output.close()
+
+    async def _stop_process(self, child: Child, *, with_script: bool = True) -> ProcessExit:
+        script = self._pre_stop if with_script and self._container.HasField("pre_stop") else None
+        return await stop(child, grace_s(self._container), script, stop_signal(self._container))
 
     async def _cancel_task(self) -> None:
         task, self._task = self._task, None
@@ -123,33 +129,40 @@ class SupervisedContainer:
         clock = self._shop.clock
         while True:
             began = clock.now()
+            self._forget_fault()
             how = await self._live(child, record)
             if how is not None:
                 child = record = None
-            delay_s = self._restarts.after(how, clock.now() - began)
+            delay_s = self._restarts.after(how, clock.now() - began, has_fault=self._fault is not None)
             if delay_s is None:
                 self._record_final_end()
                 return
-            self._says.set_waiting("Backoff", f"{self._trouble or how}; restarting in {delay_s:.1f} s")
+            self._says.set_waiting(
+                "Backoff", f"{self._fault.message if self._fault else how}; restarting in {delay_s:.1f} s"
+            )
             await clock.sleep(delay_s)
             self._says.set_restart_count(self._says.restart_count + 1)
 
+    def _forget_fault(self) -> None:
+        self._fault = None
+
     async def _live(self, adopted: Child | None, record: RunningChild | None) -> ProcessExit | None:
         """One run, from start to end; None: it could not be started, or the adopted process could not be taken over."""
-        self._trouble = ""
         self._child = adopted  # set first: whatever fails, it must not keep running beside another one
         try:
             self._output.open()
             child = self._child = adopted or await self._start()
         except (OSError, PrepareFailed) as error:
-            self._trouble = str(error)
+            self._fault = ContainerFault("NotStarted", str(error))
             return None
         if record is not None:
             self._resume_status(record)
         async with self._background_watch(child, record):
             how = await child.wait()
         # A process that daemonizes has ended: restarted, what it left in the background would run twice.
-        reason = "OOMKilled" if child.grip.ran_out_of_memory() else how.reason
+        reason = self._fault.reason if self._fault else how.reason
+        if child.grip.ran_out_of_memory():
+            reason = "OOMKilled"
         child.sweep()
         child.grip.let_go()
         self._record_end(how, reason, await self._last_output())
@@ -220,6 +233,8 @@ class SupervisedContainer:
             started_wall_s=started_wall_s,
             restarts=self._says.restart_count,
             has_begun=not self._container.HasField("post_start"),
+            is_up=not self._container.HasField("startup_check"),
+            stop_signal=stop_signal(self._container).name,
         )
 
     def _record_final_end(self) -> None:
@@ -238,7 +253,10 @@ class SupervisedContainer:
     def _record_end(self, how: ProcessExit, reason: str, output: str = "") -> None:
         self._child = None
         self._shop.state.remove_child(self.blueprint.key, self._container.name)
-        self._says.set_terminated(how, reason, self._trouble or str(how), output)
+        self._says.set_terminated(how, reason, f"{self._fault.message}; it {how}" if self._fault else str(how), output)
+
+    def _set_ready(self, ready: bool) -> None:
+        self._says.set_ready(ready and not self._is_leaving)
 
     # --- while it runs ----------------------------------------------------------------------------------------------
 
@@ -248,7 +266,7 @@ class SupervisedContainer:
         try:
             yield
         finally:
-            if not child.is_stopping:  # else its start hook failed, and what is left of its group has the grace
+            if not child.is_stopping:  # else a check said so, and what is left of its group has the grace
                 task.cancel()
             # `await task` would mistake our own cancellation for the task's: a container being stopped would restart.
             await asyncio.wait({task})
@@ -256,37 +274,17 @@ class SupervisedContainer:
                 task.result()
 
     async def _watch(self, child: Child, record: RunningChild | None) -> None:
-        """Run the start hook, unless that was done, then check readiness for as long as the process lives."""
+        """Run the start hook, unless that was done, then the checks; stop it if one of them says so."""
         has_hook = self._container.HasField("post_start") and (record is None or not record.has_begun)
         if has_hook and not await self._hook(self._container.post_start):
-            self._trouble = "the start hook failed"
-            await stop(child, grace_s(self._container), None)
-            return
-        self._shop.state.record_begun(self.blueprint.key, self._container.name)
-        if self._container.HasField("readiness_check"):
-            await self._watch_readiness(child, record)
+            self._fault = ContainerFault(START_HOOK_FAILED, "the start hook failed")
         else:
-            self._says.set_ready(not self._is_leaving)
-
-    async def _watch_readiness(self, child: Child, record: RunningChild | None) -> None:
-        check = self._container.readiness_check
-        timing = rhythm(check)
-        readiness = Readiness(timing)
-        if record is not None:
-            readiness = Readiness(timing, is_ready=record.is_ready, failures=record.failed_checks)
-        if not readiness.is_ready:
-            await self._shop.clock.sleep(max(0.0, timing.initial_delay_s - procfs.age_s(child.identity)))
-        while True:
-            environment = await self._environment.for_scripts() if check.WhichOneof("check") == "exec" else {}
-            if readiness.record_result(await self._checker.passes(check, environment, timing.timeout_s)):
-                self._says.set_ready(readiness.is_ready and not self._is_leaving)
-            self._shop.state.record_check(
-                self.blueprint.key,
-                self._container.name,
-                is_ready=readiness.is_ready,
-                failed_checks=readiness.failures,
-            )
-            await self._shop.clock.sleep(timing.period_s)
+            self._shop.state.record_begun(self.blueprint.key, self._container.name)
+            self._fault = await self._checks.watch(child, record)
+        if self._fault is not None:
+            log.warning("container %s is stopped: %s", self._container.name, self._fault.message)
+            self._set_ready(False)
+            await self._stop_process(child, with_script=self._fault.reason != START_HOOK_FAILED)
 
     async def _pre_stop(self) -> None:
         await self._hook(self._container.pre_stop)

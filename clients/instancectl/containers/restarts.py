@@ -35,9 +35,13 @@ class Restarts:
         self._rng = rng
         self._failures = 0
 
-    def after(self, end: ProcessExit | None, ran_for_s: float) -> float | None:
-        """Seconds to wait before the next start; None: no restart. A failed start (no `end`) is always retried."""
-        if end is not None and not self._starts_again(end):
+    def after(self, end: ProcessExit | None, ran_for_s: float, *, has_fault: bool = False) -> float | None:
+        """Seconds to wait before the next start; None: no restart. A failed start (no `end`) is always retried.
+
+        Args:
+            has_fault: it was stopped because it hung or did not start, so that it ended well says nothing.
+        """
+        if end is not None and not self._starts_again(end, has_fault):
             return None
         if ran_for_s >= self._settings.stable_s:
             self._failures = 0
@@ -46,7 +50,7 @@ class Restarts:
         # Half of it is jitter, so that instances that fail together do not come back together.
         return limit_s * self._rng.uniform(0.5, 1.0)
 
-    def _starts_again(self, end: ProcessExit) -> bool:
+    def _starts_again(self, end: ProcessExit, has_fault: bool) -> bool:
         if self._policy == instance_pb2.RESTART_POLICY_NEVER:
             return False
-        return self._policy != instance_pb2.RESTART_POLICY_ON_FAILURE or not end.succeeded
+        return self._policy != instance_pb2.RESTART_POLICY_ON_FAILURE or has_fault or not end.succeeded

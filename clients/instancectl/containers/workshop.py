@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +36,11 @@ def drain_s(container: Container) -> float:
     if not container.HasField("drain_period"):
         return DEFAULT_DRAIN_S
     return container.drain_period.ToTimedelta().total_seconds()
+
+
+def stop_signal(container: Container) -> signal.Signals:
+    """What asks it to end."""
+    return signal.Signals.__members__.get(container.stop_signal, signal.SIGTERM)
 
 
 class Drain(Protocol):

@@ -81,12 +81,10 @@ def _revision_faults(revision: InstanceRevision, desired: Desired) -> Iterator[s
 
 
 def _port_faults(container: Container, desired: Desired) -> Iterator[str]:
-    check = container.readiness_check
-    for kind in ("tcp", "http"):
-        if check.WhichOneof("check") == kind:
-            port = getattr(check, kind).port
-            if desired.port(port) is None:
-                yield f"container {container.name}: its check uses port {port!r}, which is not allocated"
+    for check in (container.readiness_check, container.liveness_check, container.startup_check):
+        kind = check.WhichOneof("check")
+        if kind in ("tcp", "http", "grpc") and desired.port(port := getattr(check, kind).port) is None:
+            yield f"container {container.name}: its check uses port {port!r}, which is not allocated"
 
 
 def _duplicate_faults(what: str, names: Iterable[str]) -> list[str]:

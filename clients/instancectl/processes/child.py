@@ -142,7 +142,12 @@ def adopt(identity: procfs.ProcessId, mark: str, grip: Grip) -> Child | None:
     return child
 
 
-async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[object]] | None) -> ProcessExit:
+async def stop(
+    child: Child,
+    grace_s: float,
+    script: Callable[[], Awaitable[object]] | None,
+    number: signal.Signals = signal.SIGTERM,
+) -> ProcessExit:
     """End a process and its descendants; return how it ended. If cancelled, it still kills them before it returns.
 
     The whole process group has the grace: a shell in front of a server ends at once, the server when it is done.
@@ -153,7 +158,7 @@ async def stop(child: Child, grace_s: float, script: Callable[[], Awaitable[obje
         async with asyncio.timeout(grace_s):
             if script is not None and not child.has_ended:
                 await script()
-            child.signal_all(signal.SIGTERM)
+            child.signal_all(number)
             await child.wait()
             await child.wait_for_group()
     except OSError:  # a TimeoutError, or there were no descriptors to wait with

@@ -65,8 +65,7 @@ class Children:
             self._reaper.add(child, popen)
             grip.take(popen.pid)
             record(child)
-            limits = [f"{kind}={amount}" for kind, amount in grip.resource_limits.items()]
-            os.write(give, " ".join(("go", *confinement.launcher_words(), *limits, "\n")).encode())
+            os.write(give, " ".join(("go", *confinement.launcher_words(grip.resource_limits), "\n")).encode())
         finally:
             os.close(leave)
             os.close(give)

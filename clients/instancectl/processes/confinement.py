@@ -35,9 +35,9 @@ class Confinement:
     wrapper: tuple[str, ...] = ()
     description: str = ""
 
-    def launcher_words(self) -> list[str]:
-        """What the launcher is told."""
-        words = [f"{kind}={amount}" for kind, amount in self.limits.items()]
+    def launcher_words(self, limits: Mapping[int, int]) -> list[str]:
+        """What the launcher is told; `limits` of the container win over ours."""
+        words = [f"{kind}={amount}" for kind, amount in {**self.limits, **limits}.items()]
         if self.user is not None:
             words.append(f"user={self.user.uid}:{self.user.gid}")
         return words + (["hardened"] if self.is_hardened else [])

@@ -22,12 +22,15 @@ class Limit:
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
+    pids: int = 0
+    open_files: int = 0
 
 
 def limit_of(container: Container, allocation: ResourceAllocation) -> Limit:
     """The container's own limit, else the instance's."""
     own = container.limit
-    return Limit(own.cpu_millicores or allocation.cpu_millicores, own.memory_bytes or allocation.memory_bytes)
+    cpu_millicores = own.cpu_millicores or allocation.cpu_millicores
+    return Limit(cpu_millicores, own.memory_bytes or allocation.memory_bytes, own.pids, own.open_files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +90,19 @@ class ProcessLimits:
 
     def grip(self, name: str, limit: Limit) -> Grip:
         """Private writable memory only: address space says little about programs that reserve a lot of it."""
-        if not limit.memory_bytes:
-            return Grip(description="rlimit: none asked for")
-        cpu = ", cpu not limited" if limit.cpu_millicores else ""
-        return Grip(
-            {resource.RLIMIT_DATA: limit.memory_bytes},
-            description=f"rlimit: memory {limit.memory_bytes} B per process{cpu}",
-        )
+        limits = _resource_limits(limit, pids=limit.pids)
+        words = [f"memory {limit.memory_bytes} B per process"] if limit.memory_bytes else []
+        words += ["cpu not limited"] if limit.cpu_millicores and limit.memory_bytes else []
+        words += [f"{limit.pids} processes of its user"] if limit.pids else []
+        words += [f"{limit.open_files} open files"] if limit.open_files else []
+        if limit.memory_bytes:
+            limits[resource.RLIMIT_DATA] = limit.memory_bytes
+        return Grip(limits, description=f"rlimit: {', '.join(words) or 'none asked for'}")
+
+
+def _resource_limits(limit: Limit, *, pids: int) -> dict[int, int]:
+    found = {resource.RLIMIT_NPROC: pids, resource.RLIMIT_NOFILE: limit.open_files}
+    return {kind: amount for kind, amount in found.items() if amount}
 
 
 class CgroupLimits:
@@ -108,8 +117,14 @@ class CgroupLimits:
         quota = limit.cpu_millicores * _CPU_PERIOD_US // 1000
         (group / "cpu.max").write_text(f"{quota or 'max'} {_CPU_PERIOD_US}")
         (group / "memory.max").write_text(str(limit.memory_bytes or "max"))
+        has_pids = (group / "pids.max").exists()
+        if has_pids:
+            (group / "pids.max").write_text(str(limit.pids or "max"))
         amounts = f"memory {limit.memory_bytes or 'max'} B, cpu {limit.cpu_millicores or 'max'} m"
-        return Grip(group=group, description=f"cgroup v2: {amounts}")
+        amounts += f", {limit.pids} processes" if limit.pids else ""
+        amounts += f", {limit.open_files} open files" if limit.open_files else ""
+        limits = _resource_limits(limit, pids=0 if has_pids else limit.pids)
+        return Grip(limits, group, f"cgroup v2: {amounts}")
 
 
 def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str | None = None) -> Limiter:
@@ -127,6 +142,8 @@ def best_limiter(instance_id: str, root: Path = Path("/sys/fs/cgroup"), own: str
         (mine / "cgroup.subtree_control").write_text("+cpu +memory")
     except OSError:
         return ProcessLimits()
+    with contextlib.suppress(OSError):  # not handed down everywhere
+        (mine / "cgroup.subtree_control").write_text("+pids")
     return CgroupLimits(mine)
 
 
@@ -140,6 +157,8 @@ def _delegated_cgroup(root: Path, own: str) -> Path | None:
             leaf.mkdir(exist_ok=True)
             (leaf / "cgroup.procs").write_text(str(os.getpid()))
             (parent / "cgroup.subtree_control").write_text("+cpu +memory")
+            with contextlib.suppress(OSError):
+                (parent / "cgroup.subtree_control").write_text("+pids")
     except OSError:
         return None
     return parent

@@ -18,6 +18,12 @@ class RevisionTarget(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     REVISION_TARGET_READY: _ClassVar[RevisionTarget]
     REVISION_TARGET_CREATED: _ClassVar[RevisionTarget]
 
+class Isolation(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    ISOLATION_UNSPECIFIED: _ClassVar[Isolation]
+    ISOLATION_AVAILABLE: _ClassVar[Isolation]
+    ISOLATION_REQUIRED: _ClassVar[Isolation]
+
 class RestartPolicy(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     RESTART_POLICY_UNSPECIFIED: _ClassVar[RestartPolicy]
@@ -34,6 +40,9 @@ REVISION_TARGET_UNSPECIFIED: RevisionTarget
 REVISION_TARGET_INSTALLED: RevisionTarget
 REVISION_TARGET_READY: RevisionTarget
 REVISION_TARGET_CREATED: RevisionTarget
+ISOLATION_UNSPECIFIED: Isolation
+ISOLATION_AVAILABLE: Isolation
+ISOLATION_REQUIRED: Isolation
 RESTART_POLICY_UNSPECIFIED: RestartPolicy
 RESTART_POLICY_ALWAYS: RestartPolicy
 RESTART_POLICY_ON_FAILURE: RestartPolicy
@@ -203,7 +212,7 @@ class InstanceRevision(_message.Message):
     def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[RevisionTarget, str]] = ..., container: _Optional[_Iterable[_Union[Container, _Mapping]]] = ..., file: _Optional[_Iterable[_Union[File, _Mapping]]] = ..., package: _Optional[_Iterable[_Union[Package, _Mapping]]] = ..., volume: _Optional[_Iterable[_Union[Volume, _Mapping]]] = ..., secret: _Optional[_Iterable[_Union[SecretDescriptor, _Mapping]]] = ..., secret_count: _Optional[int] = ..., prepare: _Optional[_Iterable[_Union[LifecycleHook, _Mapping]]] = ...) -> None: ...
 
 class Container(_message.Message):
-    __slots__ = ("name", "command", "environment", "image", "layer", "readiness_check", "post_start", "pre_stop", "restart_policy", "stop_grace_period", "limit", "drain_period")
+    __slots__ = ("name", "command", "environment", "image", "layer", "readiness_check", "post_start", "pre_stop", "restart_policy", "stop_grace_period", "limit", "drain_period", "liveness_check", "startup_check", "stop_signal", "isolation")
     class EnvironmentEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -223,6 +232,10 @@ class Container(_message.Message):
     STOP_GRACE_PERIOD_FIELD_NUMBER: _ClassVar[int]
     LIMIT_FIELD_NUMBER: _ClassVar[int]
     DRAIN_PERIOD_FIELD_NUMBER: _ClassVar[int]
+    LIVENESS_CHECK_FIELD_NUMBER: _ClassVar[int]
+    STARTUP_CHECK_FIELD_NUMBER: _ClassVar[int]
+    STOP_SIGNAL_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     command: _containers.RepeatedScalarFieldContainer[str]
     environment: _containers.ScalarMap[str, str]
@@ -235,21 +248,30 @@ class Container(_message.Message):
     stop_grace_period: _duration_pb2.Duration
     limit: ResourceLimit
     drain_period: _duration_pb2.Duration
-    def __init__(self, name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., image: _Optional[str] = ..., layer: _Optional[_Iterable[str]] = ..., readiness_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., post_start: _Optional[_Union[LifecycleHook, _Mapping]] = ..., pre_stop: _Optional[_Union[LifecycleHook, _Mapping]] = ..., restart_policy: _Optional[_Union[RestartPolicy, str]] = ..., stop_grace_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limit: _Optional[_Union[ResourceLimit, _Mapping]] = ..., drain_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ...) -> None: ...
+    liveness_check: ReadinessCheck
+    startup_check: ReadinessCheck
+    stop_signal: str
+    isolation: Isolation
+    def __init__(self, name: _Optional[str] = ..., command: _Optional[_Iterable[str]] = ..., environment: _Optional[_Mapping[str, str]] = ..., image: _Optional[str] = ..., layer: _Optional[_Iterable[str]] = ..., readiness_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., post_start: _Optional[_Union[LifecycleHook, _Mapping]] = ..., pre_stop: _Optional[_Union[LifecycleHook, _Mapping]] = ..., restart_policy: _Optional[_Union[RestartPolicy, str]] = ..., stop_grace_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., limit: _Optional[_Union[ResourceLimit, _Mapping]] = ..., drain_period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., liveness_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., startup_check: _Optional[_Union[ReadinessCheck, _Mapping]] = ..., stop_signal: _Optional[str] = ..., isolation: _Optional[_Union[Isolation, str]] = ...) -> None: ...
 
 class ResourceLimit(_message.Message):
-    __slots__ = ("cpu_millicores", "memory_bytes")
+    __slots__ = ("cpu_millicores", "memory_bytes", "pids", "open_files")
     CPU_MILLICORES_FIELD_NUMBER: _ClassVar[int]
     MEMORY_BYTES_FIELD_NUMBER: _ClassVar[int]
+    PIDS_FIELD_NUMBER: _ClassVar[int]
+    OPEN_FILES_FIELD_NUMBER: _ClassVar[int]
     cpu_millicores: int
     memory_bytes: int
-    def __init__(self, cpu_millicores: _Optional[int] = ..., memory_bytes: _Optional[int] = ...) -> None: ...
+    pids: int
+    open_files: int
+    def __init__(self, cpu_millicores: _Optional[int] = ..., memory_bytes: _Optional[int] = ..., pids: _Optional[int] = ..., open_files: _Optional[int] = ...) -> None: ...
 
 class ReadinessCheck(_message.Message):
-    __slots__ = ("exec", "tcp", "http", "initial_delay", "period", "timeout", "failure_threshold", "success_threshold")
+    __slots__ = ("exec", "tcp", "http", "grpc", "initial_delay", "period", "timeout", "failure_threshold", "success_threshold")
     EXEC_FIELD_NUMBER: _ClassVar[int]
     TCP_FIELD_NUMBER: _ClassVar[int]
     HTTP_FIELD_NUMBER: _ClassVar[int]
+    GRPC_FIELD_NUMBER: _ClassVar[int]
     INITIAL_DELAY_FIELD_NUMBER: _ClassVar[int]
     PERIOD_FIELD_NUMBER: _ClassVar[int]
     TIMEOUT_FIELD_NUMBER: _ClassVar[int]
@@ -258,12 +280,13 @@ class ReadinessCheck(_message.Message):
     exec: ExecCheck
     tcp: TcpCheck
     http: HttpCheck
+    grpc: GrpcCheck
     initial_delay: _duration_pb2.Duration
     period: _duration_pb2.Duration
     timeout: _duration_pb2.Duration
     failure_threshold: int
     success_threshold: int
-    def __init__(self, exec: _Optional[_Union[ExecCheck, _Mapping]] = ..., tcp: _Optional[_Union[TcpCheck, _Mapping]] = ..., http: _Optional[_Union[HttpCheck, _Mapping]] = ..., initial_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ...) -> None: ...
+    def __init__(self, exec: _Optional[_Union[ExecCheck, _Mapping]] = ..., tcp: _Optional[_Union[TcpCheck, _Mapping]] = ..., http: _Optional[_Union[HttpCheck, _Mapping]] = ..., grpc: _Optional[_Union[GrpcCheck, _Mapping]] = ..., initial_delay: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., period: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., failure_threshold: _Optional[int] = ..., success_threshold: _Optional[int] = ...) -> None: ...
 
 class ExecCheck(_message.Message):
     __slots__ = ("command",)
@@ -284,6 +307,14 @@ class HttpCheck(_message.Message):
     port: str
     path: str
     def __init__(self, port: _Optional[str] = ..., path: _Optional[str] = ...) -> None: ...
+
+class GrpcCheck(_message.Message):
+    __slots__ = ("port", "service")
+    PORT_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    port: str
+    service: str
+    def __init__(self, port: _Optional[str] = ..., service: _Optional[str] = ...) -> None: ...
 
 class LifecycleHook(_message.Message):
     __slots__ = ("command", "timeout", "name")
