@@ -27,6 +27,7 @@ class InstanceState:
         group: when it occurs.
         meaning: what it says, and usual causes.
         reasons: of conditions or containers, each leading to this state only; none: it follows from the conditions.
+        of: what instancectl has not got, so that it never sends this state; empty: it sends it wherever it occurs.
     """
 
     old: str
@@ -34,6 +35,7 @@ class InstanceState:
     group: str
     meaning: str
     reasons: tuple[str, ...] = ()
+    of: str = ""
 
 
 STATES: Final = (
@@ -62,7 +64,9 @@ STATES: Final = (
         "files, volumes, secrets and prepare scripts are at work",
         ("Installing", "Preparing", "RunningPrepareScripts"),
     ),
-    InstanceState("SHARD_SETUP_SUCCESS", "Shard installed", INSTALLING, "its shard is in place", ("ShardInstalled",)),
+    InstanceState(
+        "SHARD_SETUP_SUCCESS", "Shard installed", INSTALLING, "its shard is in place", ("ShardInstalled",), "shards"
+    ),
     InstanceState(
         "RESOURCE_CHECKSUM_INVALID",
         "Invalid checksum",
@@ -82,7 +86,7 @@ STATES: Final = (
         "Activating",
         STARTING,
         "its containers were made, and its processes do not serve yet: one keeps exiting, or the readiness check fails",
-        ("ContainerNotReady", "Starting", "NotInstalled"),
+        ("ContainerNotReady", "Starting", "NotInstalled", "LivenessCheckFailed", "StartupCheckFailed"),
     ),
     InstanceState(
         "DAEMON_EXITED",
@@ -111,6 +115,7 @@ STATES: Final = (
         COMMON,
         "more resources are allocated on the host than it has, so its container cannot be made",
         ("ResourceOvercommit",),
+        "Porto",
     ),
     InstanceState(
         "UNKNOWN",
@@ -128,6 +133,8 @@ STATES: Final = (
         (
             "PrepareScriptFailed",
             "PrepareFailed",
+            "StartHookFailed",
+            "NotStarted",
             "NoCommand",
             "ImageUnsupported",
             "SchemeUnsupported",
@@ -163,7 +170,7 @@ STATES: Final = (
         "Timed out",
         COMMON,
         "a hook took too long: a prepare script, a secret that does not come, an overloaded host",
-        ("TimedOut", "PrepareScriptTimedOut"),
+        ("TimedOut", "PrepareScriptTimedOut", "StartHookTimedOut"),
     ),
     InstanceState(
         "INVOCATION_FREQUENCY_LIMIT",
@@ -178,6 +185,7 @@ STATES: Final = (
         DYNAMIC,
         "it runs, and dynamic resources are being fetched",
         ("DynamicResourceDownloading",),
+        "dynamic resources",
     ),
     InstanceState(
         "NOTIFY_HOOK_FAILURE_STATE_INTERCEPTED",
@@ -185,6 +193,7 @@ STATES: Final = (
         DYNAMIC,
         "the notify script or action failed; it is repeated until it succeeds",
         ("NotifyFailed",),
+        "dynamic resources",
     ),
     InstanceState(
         "DYNAMIC_RESOURCE_NOTIFY_EXECUTION",
@@ -192,6 +201,7 @@ STATES: Final = (
         DYNAMIC,
         "the notify script or action is at work",
         ("Notifying",),
+        "dynamic resources",
     ),
     InstanceState(
         "DYNAMIC_RESOURCE_PREPARATION_FAILURE",
@@ -199,11 +209,14 @@ STATES: Final = (
         DYNAMIC,
         "a dynamic resource was fetched and cannot be mounted",
         ("DynamicResourcePrepareFailed",),
+        "dynamic resources",
     ),
-    InstanceState("PORTO_FAILURE", "Porto failure", HOST, "Porto failed", ("PortoFailure",)),
-    InstanceState("PORTO_UNAVAILABLE", "Porto unavailable", HOST, "Porto does not answer", ("PortoUnavailable",)),
-    InstanceState("SKYNET_FAILURE", "Skynet failure", HOST, "Skynet failed", ("SkynetFailure",)),
-    InstanceState("SKYNET_TIMEOUT", "Skynet timeout", HOST, "Skynet does not answer", ("SkynetTimeout",)),
+    InstanceState("PORTO_FAILURE", "Porto failure", HOST, "Porto failed", ("PortoFailure",), "Porto"),
+    InstanceState(
+        "PORTO_UNAVAILABLE", "Porto unavailable", HOST, "Porto does not answer", ("PortoUnavailable",), "Porto"
+    ),
+    InstanceState("SKYNET_FAILURE", "Skynet failure", HOST, "Skynet failed", ("SkynetFailure",), "Skynet"),
+    InstanceState("SKYNET_TIMEOUT", "Skynet timeout", HOST, "Skynet does not answer", ("SkynetTimeout",), "Skynet"),
 )
 
 BY_OLD_NAME: Final[Mapping[str, InstanceState]] = {state.old: state for state in STATES}
@@ -214,6 +227,10 @@ _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 _READY = instance_pb2.REVISION_TARGET_READY
 _SERVING = frozenset({"DynamicResourceDownloading", "NotifyFailed", "Notifying", "DynamicResourcePrepareFailed"})
 """Reasons of a ready revision that say more than that it is ready."""
+_ENDING = frozenset({"Stopping", "StartCancelled", "HookCancelled"})
+"""Reasons of an installed revision, which should not run, that say that it still does."""
+_ENDS = frozenset({"OOMKilled", "Killed", "StartHookFailed", "StartHookTimedOut"})
+"""How a container may end that says more than that it is not ready."""
 
 
 def instance_state(target: int | None, status: RevisionStatus | None) -> InstanceState:
@@ -228,7 +245,7 @@ def instance_state(target: int | None, status: RevisionStatus | None) -> Instanc
     if status.ready.status == _TRUE:
         return _while_ready(target, status)
     if target != _READY and status.installed.status == _TRUE:
-        return BY_REASON.get(status.ready.reason if status.ready.reason == "Stopping" else "", BY_OLD_NAME["PREPARED"])
+        return BY_REASON[status.ready.reason] if status.ready.reason in _ENDING else BY_OLD_NAME["PREPARED"]
     for reason in _reasons(status):
         if reason in BY_REASON:
             return BY_REASON[reason]
@@ -253,6 +270,6 @@ def _reasons(status: RevisionStatus) -> Iterator[str]:
         yield status.installed.reason
     for container in status.container:
         ended = container.state.terminated if container.state.HasField("terminated") else container.last_termination
-        if not container.ready and ended.reason in ("OOMKilled", "Killed"):
+        if not container.ready and ended.reason in _ENDS:
             yield ended.reason
     yield status.ready.reason

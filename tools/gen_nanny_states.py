@@ -106,13 +106,15 @@ def _services() -> Iterator[str]:
 def _instances() -> Iterator[str]:
     yield "## Instances\n"
     yield "Reasons are what agents report in conditions and containers. A state without any follows from conditions."
-    yield "Old names are those of the system that Nanny replaces. Porto (containers) and Skynet (file transfer) states"
-    yield "appear only where agents report them."
+    yield "Old names are those of the system that Nanny replaces. `instancectl` sends every state that can occur under"
+    yield "it; those of what it has not got (Porto's containers, Skynet's file transfer, shards, dynamic resources)"
+    yield "come from other agents only."
     for group, states in groupby(STATES, key=lambda state: state.group):
         yield f"\n### {group[0].upper()}{group[1:]}\n"
-        yield "| old name | name | meaning | reasons |\n| --- | --- | --- | --- |"
+        yield "| old name | name | meaning | reasons | from instancectl |\n| --- | --- | --- | --- | --- |"
         for state in states:
-            yield f"| `{state.old}` | **{state.new}** | {state.meaning} | {', '.join(state.reasons)} |"
+            sends = f"no: it has no {state.of}" if state.of else "yes"
+            yield f"| `{state.old}` | **{state.new}** | {state.meaning} | {', '.join(state.reasons)} | {sends} |"
 
 
 if __name__ == "__main__":

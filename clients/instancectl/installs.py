@@ -6,10 +6,12 @@ import asyncio
 import logging
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from hqclient.backoff import backoff_limit_s
 from instancectl.clock import InstancectlClock
 from instancectl.content import PrepareFailed
+from instancectl.content.fetch import FETCH_FAILED
 from instancectl.content.prepare import Preparer
 from instancectl.reports import conditions
 from instancectl.reports.conditions import ConditionVerdict
@@ -29,6 +31,7 @@ class Install:
     verdict: ConditionVerdict = conditions.PENDING
     task: asyncio.Task[None] | None = None
     failures: int = 0
+    last_failure: str = ""
     is_resting: bool = False
     is_leaving: bool = False
 
@@ -80,7 +83,11 @@ class Installs:
 
     async def cancel(self, keys: Iterable[RevisionContentKey]) -> None:
         """Give up preparing; return when nothing is written any more."""
-        tasks = [install.task for key in keys if (install := self._all.get(key)) and install.task]
+        installs = [install for key in keys if (install := self._all.get(key)) and install.task]
+        for install in installs:
+            if install.verdict is conditions.RUNNING_SCRIPTS:
+                install.verdict = conditions.HOOK_CANCELLED
+        tasks = [install.task for install in installs if install.task]
         for task in tasks:
             task.cancel()
         if tasks:
@@ -140,13 +147,17 @@ class Installs:
     async def _rest(self, key: RevisionContentKey, install: Install, failure: PrepareFailed) -> None:
         install.failures += 1
         install.is_resting = True
-        verdict = ConditionVerdict(False, failure.reason, failure.message)
-        if verdict != install.verdict:
+        if failure.message != install.last_failure:
             log.warning("revision %s is not installed: %s", key, failure.message)
-        install.verdict = verdict
+        install.last_failure = failure.message
+        delay_s = backoff_limit_s(install.failures, _FIRST_RETRY_S, _MAX_RETRY_S)
+        install.verdict = ConditionVerdict(False, failure.reason, failure.message)
+        if failure.reason == FETCH_FAILED:
+            next_try = datetime.fromtimestamp(self._clock.wall_s() + delay_s, UTC)
+            install.verdict = conditions.retrying(failure.message, next_try)
         self._changed()
         try:
-            await self._clock.sleep(backoff_limit_s(install.failures, _FIRST_RETRY_S, _MAX_RETRY_S))
+            await self._clock.sleep(delay_s)
         finally:
             install.is_resting, install.task = False, None
         self._changed()

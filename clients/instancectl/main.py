@@ -22,6 +22,7 @@ from hqcli.formats import output_option, print_data
 from hqcli.options import DurationParam, addresses_in, credential_options
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from instancectl.containers.restarts import RestartSettings
+from instancectl.log_lines import log_to_stderr
 from instancectl.options import (
     DEFAULT_AGENT,
     UidRangeOption,
@@ -73,7 +74,7 @@ def run(
         raise click.UsageError("give --file FILE or --instance ID")
     if file is None and host_agent is None and not addresses:
         host_agent = DEFAULT_AGENT
-    _log_to_stderr(verbose)
+    log_to_stderr(logging.DEBUG if verbose else logging.INFO)
     settings = _instance_settings(addresses, **others)
     _supervise(replace(settings, instance_id=instance_id, file=file, host_agent=host_agent, once=once))
 
@@ -146,7 +147,7 @@ def node(
     SIGTERM ends it; the instances run on, and the next agent adopts them. SIGHUP reloads all specifications.
     """
     settings = replace(_instance_settings(_servers(servers), **others), host_agent=path.absolute())
-    _log_to_stderr(verbose)
+    log_to_stderr(logging.DEBUG if verbose else logging.INFO)
     from instancectl.files import Occupied
     from instancectl.node.agent import run_node
 
@@ -243,7 +244,7 @@ def host_agent(
 ) -> None:  # fmt: skip
     """Run the host agent: relay between HQ and this node's supervisors, over one connection, until SIGTERM."""
     addresses = _servers(servers)
-    _log_to_stderr(verbose)
+    log_to_stderr(logging.DEBUG if verbose else logging.INFO)
     from instancectl.files import Occupied
     from instancectl.hostagent.agent import run_host_agent
 
@@ -264,12 +265,6 @@ def _split(servers: tuple[str, ...]) -> tuple[str, ...]:
         return addresses_in(servers)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--server") from None
-
-
-def _log_to_stderr(verbose: bool) -> None:
-    level = logging.DEBUG if verbose else logging.INFO
-    logging.basicConfig(level=level, stream=sys.stderr, format="%(asctime)s %(levelname).1s %(message)s")
-    logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
 def _fail(text: str, code: int = Exit.REFUSED) -> NoReturn:

@@ -184,7 +184,7 @@ class Supervisor:
 
     def _update_running(self, desired: Desired) -> None:
         running = self.running
-        if running is not None and running.key in desired.by_key and not running.is_stopping:
+        if running is not None and running.key in desired.by_key and running.leaving is None:
             running.update(desired.by_key[running.key], desired)
 
     def _wanted_state(self, desired: Desired) -> Wanted:
@@ -199,7 +199,7 @@ class Supervisor:
             resting=self.installs.resting,
             present=self.installs.present,
             running=running.key if running else self._house.occupied_by(),
-            stopping=running is not None and running.is_stopping,
+            stopping=running is not None and running.leaving is not None,
         )
 
     def _do(self, action: Action, desired: Desired, sink: StatusSink) -> None:
@@ -214,7 +214,7 @@ class Supervisor:
                 self.running.start(desired.by_key[key], desired)
             case StopRevision(key) if self.running is not None:
                 log.info("stopping revision %s", key)
-                self.running.is_stopping = True
+                self.running.begin_stop()
                 self._chores.begin(f"stop {key}", partial(self._stop, self.running))
             case RemoveRevision(key):
                 self._chores.begin(f"remove {key} ({key.digest[:12]})", partial(self._remove, key, desired))
@@ -235,7 +235,7 @@ class Supervisor:
             if running.runs_as_in(desired):
                 running.spec_version = desired.version
             stage = conditions.RunningRevision(
-                running.key, tuple(running.statuses()), running.is_stopping, self._ends, running.spec_version
+                running.key, tuple(running.statuses()), running.leaving, self._ends, running.spec_version
             )
         wall_s = self._shop.clock.wall_s()
         self.statuses = conditions.statuses(desired, self.installs.verdict, stage, self.statuses, wall_s)
@@ -275,7 +275,7 @@ class Supervisor:
     async def _halt(self) -> None:
         """End everything in progress."""
         await self.installs.close()
-        if self.running is not None and not self.running.is_stopping:
+        if self.running is not None and self.running.leaving is None:
             await self._stop(self.running)
         while self._chores.is_busy:
             await self._chores.wait()

@@ -49,6 +49,8 @@ def test_an_instance_that_is_not_installed_for_a_reason_is_in_its_state(reason: 
         (READY, status(is_installed=True, is_ready=True), "Active"),
         (INSTALLED, status(is_installed=True, ready="NotWantedReady"), "Prepared"),
         (INSTALLED, status(is_installed=True, ready="Stopping"), "Hook in progress"),
+        (INSTALLED, status(is_installed=True, ready="StartCancelled"), "Cancelled"),
+        (INSTALLED, status(is_installed=True, ready="HookCancelled"), "Hook cancelled"),
         (INSTALLED, status(is_installed=True, is_ready=True), "Hook in progress"),
         (CREATED, status(installed="Created"), "Removed"),
         (READY, status("Installed", "WaitingForPredecessor", is_installed=True), "Pending"),
@@ -76,10 +78,20 @@ def test_a_container_killed_for_its_memory_says_more_than_not_ready() -> None:
 
 
 OF_OTHER_AGENTS = {
-    *("Downloaded", "InstallScheduled", "ShardInstalled", "Exited", "StartCancelled", "HookCancelled", "TimedOut"),
-    *("Retrying", "ResourceOvercommit", "Removed", "PortoFailure", "PortoUnavailable", "SkynetFailure"),
+    *(
+        "InstallScheduled",
+        "ShardInstalled",
+        "Exited",
+        "TimedOut",
+        "ResourceOvercommit",
+        "Removed",
+        "PortoFailure",
+        "PortoUnavailable",
+        "SkynetFailure",
+    ),
     *("SkynetTimeout", "DynamicResourceDownloading", "DynamicResourcePrepareFailed", "Notifying", "NotifyFailed"),
 }
+OF_EARLIER_AGENTS = {"FetchFailed"}
 OF_HQ = {"HeartbeatTimeout", "ReportsRefused"}
 OF_CONDITIONS_THAT_SAY_IT_THEMSELVES = {"Installed", "Ready", "NotWantedReady"}
 
@@ -88,7 +100,7 @@ def test_the_table_knows_every_reason_that_instancectl_sends_and_no_others_but_t
     sent = {reason for path in Path(instancectl.__path__[0]).rglob("*.py") for reason in reasons(path)}
     assert {"Downloading", "ChecksumMismatch", "PrepareScriptTimedOut", "SecretMissing"} < sent  # they are found
     assert sent - set(BY_REASON) == OF_CONDITIONS_THAT_SAY_IT_THEMSELVES
-    assert set(BY_REASON) - sent - {"Killed", "OOMKilled"} == OF_OTHER_AGENTS | OF_HQ
+    assert set(BY_REASON) - sent - {"Killed", "OOMKilled"} == OF_OTHER_AGENTS | OF_EARLIER_AGENTS | OF_HQ
 
 
 def reasons(path: Path) -> Iterator[str]:
@@ -98,7 +110,7 @@ def reasons(path: Path) -> Iterator[str]:
         match node:
             case ast.Call(func=ast.Name("ConditionVerdict"), args=[_, reason, *_]):
                 yield from words(reason)
-            case ast.Call(func=ast.Name("PrepareFailed"), args=[reason, *_]):
+            case ast.Call(func=ast.Name("PrepareFailed" | "ContainerFault"), args=[reason, *_]):
                 yield from words(reason)
             case ast.ClassDef(bases=[ast.Name("PrepareFailed")], name=reason):
                 yield reason  # each is named as its class

@@ -22,6 +22,7 @@ from instancectl.content import PrepareFailed, volumes
 from instancectl.content.ownership import give
 from instancectl.processes import procfs
 from instancectl.processes.child import Child, ProcessExit, stop
+from instancectl.processes.commands import CommandResult
 from instancectl.processes.confinement import ProcessUser
 from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
@@ -31,12 +32,14 @@ AdoptedChild = tuple[Child, RunningChild]  # a process that runs already, and wh
 
 log = logging.getLogger(__name__)
 HOOK_TIMEOUT_S = 30.0
-START_HOOK_FAILED = "StartHookFailed"
 _MOST_OUTPUT = 4096  # bytes that are reported of a container
 
 
 class SupervisedContainer:
     """Keeps one process running until told to stop.
+
+    Attributes:
+        is_in_start_hook: its start hook runs.
 
     Args:
         changed: called whenever `status` changes.
@@ -56,7 +59,7 @@ class SupervisedContainer:
         self._environment = ContainerEnvironment(blueprint, workshop)
         checker = Checker(blueprint.desired, workshop.commands, workshop.guard, self._directory)
         self._checks = ContainerChecks(blueprint, workshop, checker, self._environment, self._set_ready)
-        self._is_leaving = False
+        self._is_leaving = self.is_in_start_hook = False
         self._child: Child | None = None
         self._task: asyncio.Task[None] | None = None
         self._fault: ContainerFault | None = None  # of the current run, beyond its exit code
@@ -68,6 +71,11 @@ class SupervisedContainer:
     def pid(self) -> int | None:
         """Of the running process."""
         return self._child.pid if self._child and not self._child.has_ended else None
+
+    @property
+    def was_ready(self) -> bool:
+        """It is ready, or was."""
+        return self._says.was_ready
 
     def start(self, adopted: AdoptedChild | EndedContainer | None = None) -> None:
         """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail.
@@ -276,28 +284,37 @@ class SupervisedContainer:
     async def _watch(self, child: Child, record: RunningChild | None) -> None:
         """Run the start hook, unless that was done, then the checks; stop it if one of them says so."""
         has_hook = self._container.HasField("post_start") and (record is None or not record.has_begun)
-        if has_hook and not await self._hook(self._container.post_start):
-            self._fault = ContainerFault(START_HOOK_FAILED, "the start hook failed")
-        else:
+        self._fault = await self._run_start_hook() if has_hook else None
+        if self._fault is None:
             self._shop.state.record_begun(self.blueprint.key, self._container.name)
             self._fault = await self._checks.watch(child, record)
         if self._fault is not None:
             log.warning("container %s is stopped: %s", self._container.name, self._fault.message)
             self._set_ready(False)
-            await self._stop_process(child, with_script=self._fault.reason != START_HOOK_FAILED)
+            await self._stop_process(child, with_script=not self._fault.reason.startswith("StartHook"))
+
+    async def _run_start_hook(self) -> ContainerFault | None:
+        self.is_in_start_hook = True
+        outcome = await self._hook(self._container.post_start)
+        self.is_in_start_hook = False  # not if it was cut off
+        if outcome is None or not outcome.succeeded:
+            if outcome is not None and outcome.timed_out:
+                return ContainerFault("StartHookTimedOut", "the start hook timed out")
+            return ContainerFault("StartHookFailed", "the start hook failed")
+        return None
 
     async def _pre_stop(self) -> None:
         await self._hook(self._container.pre_stop)
 
-    async def _hook(self, hook: LifecycleHook) -> bool:
-        """Run a hook, with its output in the container's; return whether it exited with 0 in time."""
+    async def _hook(self, hook: LifecycleHook) -> CommandResult | None:
+        """Run a hook, with its output in the container's; None: it could not be run."""
         environment = await self._environment.for_scripts()
         try:
             writer = self._output.writer()
         except OSError:
-            return False
+            return None
         try:
-            outcome = await self._shop.commands.run(
+            return await self._shop.commands.run(
                 hook.command,
                 cwd=self._directory,
                 environment=environment,
@@ -306,7 +323,6 @@ class SupervisedContainer:
                 confinement=self._shop.guard.confinement(self.blueprint.desired, None, self._directory),
             )
         except (OSError, PrepareFailed):
-            return False
+            return None
         finally:
             os.close(writer)
-        return outcome.succeeded

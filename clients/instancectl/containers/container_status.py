@@ -12,6 +12,9 @@ from instancectl.processes.child import ProcessExit
 class StatusKeeper:
     """Begins as waiting.
 
+    Attributes:
+        was_ready: it is ready, or was.
+
     Args:
         changed: called after every change.
     """
@@ -20,6 +23,7 @@ class StatusKeeper:
         self._clock = clock
         self._changed = changed
         self._started_wall_s = 0.0
+        self.was_ready = False
         self.message = ContainerStatus(name=name)
         self.message.state.waiting.reason = "Starting"
 
@@ -40,12 +44,14 @@ class StatusKeeper:
     def set_running(self, since_wall_s: float, *, ready: bool) -> None:
         """It runs."""
         self._started_wall_s = since_wall_s
+        self.was_ready |= ready
         self.message.ready = ready
         self.message.state.Clear()
         self.message.state.running.start_time.CopyFrom(timestamp(since_wall_s))
         self._changed()
 
     def set_ready(self, ready: bool) -> None:
+        self.was_ready |= ready
         if self.message.ready is not ready:
             self.message.ready = ready
             self._changed()

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from hqpb.v1.instance_pb2 import ContainerStatus, InstanceRevision
 from instancectl.containers.container import AdoptedChild, SupervisedContainer
 from instancectl.containers.workshop import Blueprint, Drain, Workshop, blueprints
+from instancectl.reports import conditions
+from instancectl.reports.conditions import ConditionVerdict
 from instancectl.state import EndedContainer
 from instancectl.wanted.desired import Desired, RevisionContentKey
 
@@ -16,13 +18,13 @@ class RunningContainers:
     """The containers of one revision.
 
     Attributes:
-        is_stopping: `stop` was called.
+        leaving: why it is not ready from now on; None: it is not being stopped.
         spec_version: of the newest specification that what runs was started from.
     """
 
     def __init__(self, key: RevisionContentKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
         self.key = key
-        self.is_stopping = False
+        self.leaving: ConditionVerdict | None = None
         self.spec_version = 0
         self._shop = workshop
         self._drain = drain
@@ -82,9 +84,19 @@ class RunningContainers:
                 drain_s = container.leave()
                 self._replacing[name] = asyncio.create_task(self._replace(container, blueprint, drain_s))
 
+    def begin_stop(self) -> None:
+        """It is going to be stopped: say how far it had come."""
+        containers = [each for each in self.containers if not conditions.has_completed(each.status)]
+        if any(each.is_in_start_hook for each in containers):
+            self.leaving = conditions.HOOK_CANCELLED
+        else:
+            has_served = all(each.was_ready for each in containers)
+            self.leaving = conditions.STOPPING if has_served else conditions.START_CANCELLED
+
     async def stop(self) -> None:
         """Stop every container by its policy, all at once, after the longest drain period of those that were ready."""
-        self.is_stopping = True
+        if self.leaving is None:
+            self.begin_stop()
         if drain_s := max((container.leave() for container in self._containers.values()), default=0.0):
             await self._drain(drain_s)
         if self._replacing:
@@ -109,7 +121,7 @@ class RunningContainers:
         await container.stop()
         if blueprint is None:
             self._containers.pop(name, None)
-        elif not self.is_stopping:
+        elif self.leaving is None:
             self._begin(blueprint)
         del self._replacing[name]
         self._changed()  # listeners compare again, in case it changed meanwhile

@@ -25,6 +25,7 @@ _FIRST_PAUSE_S = 0.2
 _NO_USE_TRYING = range(400, 500)
 _TRY_LATER = {408, 429}
 MAX_BYTES = 20 << 30
+FETCH_FAILED = "FetchFailed"
 _ALGORITHM = "sha256:"
 _PUBLIC_MODE = 0o644
 
@@ -71,7 +72,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel, sources: Sources = AN
             final, reason = isinstance(error, FileNotFoundError | NotOpened), str(error) or type(error).__name__
         cancel.check()
         if final or not tries_left:
-            raise PrepareFailed("FetchFailed", f"{what}: cannot fetch {redacted_url(url)}: {reason}")
+            raise PrepareFailed(FETCH_FAILED, f"{what}: cannot fetch {redacted_url(url)}: {reason}")
         cancel.wait(_FIRST_PAUSE_S * 2 ** (_TRIES - 1 - tries_left))
 
 

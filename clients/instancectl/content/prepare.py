@@ -70,8 +70,9 @@ class Preparer:
             ]
             reached(conditions.DOWNLOADING)
             contents = await run_in_thread(lambda cancel: self._obtain(revision, cancel))
-            reached(conditions.UNPACKING)
+            reached(conditions.DOWNLOADED)
             await run_in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
+            reached(conditions.INSTALLING)
             self._deliver(values, self._layout.revision(key))
             confinement = self._guard.confinement(desired, None, self._layout.revision(key))
             if (user := confinement.user) is not None:

@@ -11,6 +11,7 @@ from hqclient.backoff import backoff_limit_s
 from instancectl.assembly import SharedTools, SupervisedDirectory, answer_status, open_directory
 from instancectl.files import Occupied
 from instancectl.housekeeping import WrongDirectory
+from instancectl.log_lines import name_instance
 from instancectl.settings import RunSettings
 from instancectl.state import StateUnreadable
 
@@ -45,6 +46,7 @@ class HostedInstance:
 
     async def run(self) -> None:
         """Supervise until the instance is gone and its files are removed, or until `end`."""
+        name_instance(self._settings.instance_id)
         failures = 0
         while not self._ends:
             try:
@@ -52,7 +54,7 @@ class HostedInstance:
             except (Occupied, StateUnreadable, WrongDirectory, OSError) as error:
                 self._note_trouble(str(error))
             except Exception as error:
-                log.exception("instance %s is not supervised", self._settings.instance_id)
+                log.exception("not supervised")
                 self._note_trouble(f"{type(error).__name__}; see the log")
             else:
                 return
@@ -92,5 +94,5 @@ class HostedInstance:
 
     def _note_trouble(self, message: str) -> None:
         if message != self.trouble:
-            log.warning("instance %s is not supervised: %s", self._settings.instance_id, message)
+            log.warning("not supervised: %s", message)
         self.trouble = message

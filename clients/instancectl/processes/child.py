@@ -13,6 +13,7 @@ from instancectl.processes import procfs
 from instancectl.processes.limits import Grip
 
 NOT_EXECUTABLE, NOT_FOUND = 126, 127
+_KILLED = 128
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ class Child:
     Attributes:
         identity: outlives us; recorded before the command starts.
         mark: in the environment of all its descendants.
+        is_wrapped: its leader is a runtime, which exits with 128 + N when its command was killed by signal N.
         is_stopping: the end of it, the leader, does not end its process group: see `stop`.
     """
 
@@ -67,7 +69,7 @@ class Child:
         self.identity = identity
         self.mark = mark
         self.grip = grip
-        self.is_stopping = False
+        self.is_stopping = self.is_wrapped = False
         self._exit: asyncio.Future[ProcessExit] = asyncio.get_running_loop().create_future()
 
     def __repr__(self) -> str:
@@ -112,6 +114,8 @@ class Child:
 
     def set_exit(self, how: ProcessExit) -> None:
         """Called by who found out."""
+        if self.is_wrapped and how.code is not None and how.code > _KILLED:
+            how = ProcessExit(signal=how.code - _KILLED)
         if not self._exit.done():
             self._exit.set_result(how)
 

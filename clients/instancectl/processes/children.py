@@ -62,6 +62,7 @@ class Children:
                 start_new_session=True,
             )
             child = Child(procfs.identify(popen.pid), mark, grip)
+            child.is_wrapped = bool(confinement.wrapper)
             self._reaper.add(child, popen)
             grip.take(popen.pid)
             record(child)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Condition, ContainerStatus, InstanceRevision, RevisionStatus
@@ -28,10 +29,12 @@ CREATED = ConditionVerdict(False, "Created", "the target of the revision is CREA
 REMOVING = ConditionVerdict(False, "Removing", "its files are being removed")
 PREPARING = ConditionVerdict(False, "Preparing", "reading secrets")
 DOWNLOADING = ConditionVerdict(False, "Downloading", "fetching files and packages, and verifying their checksums")
-UNPACKING = ConditionVerdict(
-    False, "Installing", "unpacking packages, placing files, creating volumes, delivering secrets"
+DOWNLOADED = ConditionVerdict(
+    False, "Downloaded", "everything was fetched: unpacking packages, placing files, creating volumes"
 )
+INSTALLING = ConditionVerdict(False, "Installing", "delivering secrets, giving files to its user")
 RUNNING_SCRIPTS = ConditionVerdict(False, "RunningPrepareScripts", "running the prepare scripts")
+HOOK_CANCELLED = ConditionVerdict(False, "HookCancelled", "its hook was cut off, because it is not wanted any more")
 INSTALLED = ConditionVerdict(True, "Installed")
 NOT_WANTED = ConditionVerdict(False, "NotWantedReady", "the target of the revision is INSTALLED: nothing of it runs")
 NOT_WANTED_AT_ALL = ConditionVerdict(
@@ -41,7 +44,13 @@ NOT_INSTALLED = ConditionVerdict(False, "NotInstalled", "starts when installed")
 GIVING_WAY = ConditionVerdict(False, "WaitingForPredecessor", "the previous revision is stopping")
 STARTING = ConditionVerdict(False, "Starting", "its containers are about to start")
 STOPPING = ConditionVerdict(False, "Stopping", "the supervisor is stopping it, after the drain period")
+START_CANCELLED = ConditionVerdict(False, "StartCancelled", "it is stopped before it was ever ready")
 STOPPED = ConditionVerdict(False, "Stopped", "the supervisor is exiting")
+
+
+def retrying(message: str, at: datetime) -> ConditionVerdict:
+    """A fetch failed, and is tried again. Its message is all that changes from one failure to the next."""
+    return ConditionVerdict(False, "Retrying", f"{message}; next try at {at:%H:%M:%S} UTC")
 
 
 def readiness(containers: Sequence[ContainerStatus]) -> ConditionVerdict:
@@ -100,14 +109,14 @@ class RunningRevision:
     """What is on stage: the running revision and its containers.
 
     Attributes:
-        is_leaving: it is being stopped.
+        leaving: it is being stopped: how that is put; None: it is not.
         ends: the supervisor itself ends.
         spec_version: of the newest specification that it was started from.
     """
 
     key: RevisionContentKey | None = None
     containers: tuple[ContainerStatus, ...] = ()
-    is_leaving: bool = False
+    leaving: ConditionVerdict | None = None
     ends: bool = False
     spec_version: int = 0
 
@@ -152,7 +161,7 @@ def _ready(
 ) -> ConditionVerdict:
     # By id: while new files of it are prepared, the revision that runs is still this one.
     if stage.key is not None and stage.key.id == key.id:
-        return STOPPING if stage.is_leaving or stage.ends else readiness(stage.containers)
+        return stage.leaving or (STOPPING if stage.ends else readiness(stage.containers))
     if stage.ends:
         return STOPPED
     if key != desired.ready_key:

@@ -9,12 +9,13 @@ from types import TracebackType
 
 
 class FileServer:
-    """Serves `content` by path. `asked` lists every path asked for."""
+    """Serves `content` by path, those in `silent` never. `asked` lists every path asked for."""
 
     def __init__(self) -> None:
         self.content: dict[str, bytes] = {}
         self.asked: list[str] = []
         self.hangs = False
+        self.silent: set[str] = set()
         self._server: asyncio.Server | None = None
         self._serving: set[asyncio.Future[None]] = set()
 
@@ -36,7 +37,7 @@ class FileServer:
             head = await reader.readuntil(b"\r\n\r\n")
             path = head.split()[1].decode()
             self.asked.append(path)
-            while self.hangs:
+            while self.hangs or path in self.silent:
                 await asyncio.sleep(0.05)
             body = self.content.get(path)
             status = "200 OK" if body is not None else "404 Not Found"
@@ -57,5 +58,6 @@ class FileServer:
     ) -> None:
         assert self._server is not None
         self.hangs = False
+        self.silent.clear()
         self._server.close()
         await asyncio.gather(*self._serving)

@@ -98,11 +98,11 @@ async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(run_file: 
 
 
 async def test_the_stop_script_runs_before_the_signal(run_file: RunFile) -> None:
-    wanted = revision(script="trap 'echo got TERM; exit 0' TERM; while :; do sleep 0.05; done")
+    wanted = revision(script="trap 'echo got TERM; exit 0' TERM; echo up; while :; do sleep 0.05; done")
     wanted.container[0].pre_stop.command[:] = ["sh", "-c", "echo the stop script"]
     wanted.container[0].stop_grace_period.FromSeconds(5)
     ctl = await run_file(instance(wanted))
-    await ctl.until("r1", "ready")
+    await eventually(lambda: "up" in ctl.container_log())
     assert await ctl.terminate() == 0
     text = ctl.container_log()
     assert 0 <= text.index("the stop script") < text.index("got TERM")

@@ -88,7 +88,7 @@ async def test_a_missing_file_is_tried_again_until_it_is_there(run_file: RunFile
     wanted = revision()
     wanted.file.add(name="late", url=f"{files.url}/late?token=abc")
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="FetchFailed")
+    told = await ctl.until("r1", "installed", holds=False, reason="Retrying")
     assert "404" in told["message"]
     assert "token" not in told["message"]
     files.content["/late?token=abc"] = b"here"

@@ -243,7 +243,7 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
 
 def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
-    said = told(conditions.RunningRevision(wanted.key_of("r2"), (container(),), is_leaving=True))
+    said = told(conditions.RunningRevision(wanted.key_of("r2"), (container(),), leaving=conditions.STOPPING))
     assert said["r2"].ready.reason == "Stopping"
 
 
