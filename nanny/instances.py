@@ -145,6 +145,7 @@ STATES: Final = (
             "UnpackFailed",
             "InternalError",
             "NoUser",
+            "IsolationUnavailable",
             "SecretMissing",
             "SecretNotDelivered",
             "SecretModeTooOpen",

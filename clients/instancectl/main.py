@@ -25,6 +25,7 @@ from instancectl.containers.restarts import RestartSettings
 from instancectl.log_lines import log_to_stderr
 from instancectl.options import (
     DEFAULT_AGENT,
+    ServiceUserOption,
     UidRangeOption,
     directory_option,
     host_agent_socket_option,
@@ -36,7 +37,7 @@ from instancectl.options import (
     verbose_option,
 )
 from instancectl.processes.output import OutputSettings
-from instancectl.settings import NodeSettings, ProviderSpec, RunSettings, Speaker, UidRange, node_socket_of
+from instancectl.settings import NodeSettings, ProviderSpec, RunSettings, ServiceUser, Speaker, UidRange, node_socket_of
 
 complain = complainer("instancectl")
 
@@ -132,6 +133,10 @@ def _supervise(settings: RunSettings) -> NoReturn:
 )  # fmt: skip
 @click.option("--allow-root", "rooted", multiple=True, metavar="SERVICE", help="Run this service as root; repeatable.")
 @click.option(
+    "--allow-user", "users", type=ServiceUserOption(), multiple=True,
+    help="Run this service as this user of the node, by name or number; repeatable.",
+)  # fmt: skip
+@click.option(
     "--runtime", type=click.Choice(["auto", "bubblewrap", "plain"]), default="auto", show_default=True,
     help="What keeps instances apart beside users.",
 )  # fmt: skip
@@ -139,7 +144,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
 @verbose_option
 def node(
     *, servers: tuple[str, ...], path: Path, speakers: tuple[Speaker, ...], on_stop: str, uids: UidRange,
-    rooted: tuple[str, ...], runtime: str, verbose: bool, **others: Any,
+    rooted: tuple[str, ...], users: tuple[ServiceUser, ...], runtime: str, verbose: bool, **others: Any,
 ) -> None:  # fmt: skip
     """Supervise all instances that HQ places on this node, and serve its other supervisors as a host agent.
 
@@ -152,7 +157,7 @@ def node(
     from instancectl.node.agent import run_node
 
     try:
-        asyncio.run(run_node(NodeSettings(settings, speakers, on_stop == "stop", uids, rooted, runtime)))
+        asyncio.run(run_node(NodeSettings(settings, speakers, on_stop == "stop", uids, rooted, users, runtime)))
     except (BadCredentials, Occupied, OSError, ValueError) as error:
         _fail(str(error))
 

@@ -11,12 +11,15 @@ import click
 
 from instancectl.settings import (
     BadProvider,
+    BadServiceUser,
     BadSpeaker,
     BadUidRange,
     ProviderSpec,
+    ServiceUser,
     Speaker,
     UidRange,
     parse_provider,
+    parse_service_user,
     parse_speaker,
     parse_uid_range,
 )
@@ -73,6 +76,18 @@ class UidRangeOption(click.ParamType[UidRange]):
         try:
             return parse_uid_range(value)
         except BadUidRange as error:
+            self.fail(str(error), param, ctx)
+
+
+class ServiceUserOption(click.ParamType[ServiceUser]):
+    """SERVICE=USER."""
+
+    name = "SERVICE=USER"
+
+    def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> ServiceUser:
+        try:
+            return parse_service_user(value)
+        except BadServiceUser as error:
             self.fail(str(error), param, ctx)
 
 

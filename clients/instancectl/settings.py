@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import NamedTuple
 
 from hqclient.credential_files import CredentialFiles
 from instancectl.containers.restarts import RestartSettings
+from instancectl.processes.confinement import ProcessUser
 from instancectl.processes.output import OutputSettings
 
 
@@ -126,6 +128,34 @@ def parse_uid_range(text: str) -> UidRange:
     return UidRange(int(first), int(last))
 
 
+class ServiceUser(NamedTuple):
+    """A service, and whom the node lets it run as."""
+
+    service: str
+    user: ProcessUser
+
+
+class BadServiceUser(ValueError):
+    """str() says what is wrong and how it is written."""
+
+
+def parse_service_user(text: str) -> ServiceUser:
+    """`SERVICE=USER`, a user of this machine by name, or a number. Raises BadServiceUser."""
+    service, equals, name = text.partition("=")
+    if not (service and equals and name):
+        raise BadServiceUser(f"{text!r}: write SERVICE=USER, e.g. db=postgres")
+    try:
+        found = pwd.getpwuid(int(name)) if name.isdecimal() else pwd.getpwnam(name)
+        user = ProcessUser(found.pw_uid, found.pw_gid)
+    except KeyError:
+        if not name.isdecimal():
+            raise BadServiceUser(f"{text!r}: this machine has no user {name}: create it, or write its number") from None
+        user = ProcessUser(int(name), int(name))
+    if user.uid == 0:
+        raise BadServiceUser(f"{text!r}: that is root: write --allow-root {service}")
+    return ServiceUser(service, user)
+
+
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
     """What `node` was asked to do.
@@ -136,6 +166,7 @@ class NodeSettings:
         stops_at_end: at SIGTERM stop the instances; else they are left running for a successor.
         uids: for the users of services.
         rooted: services that run as root.
+        users: services that run as a user of the machine.
         runtime: `plain`, `bubblewrap`, or `auto`: bubblewrap if it works here.
     """
 
@@ -144,6 +175,7 @@ class NodeSettings:
     stops_at_end: bool = False
     uids: UidRange = DEFAULT_UIDS
     rooted: tuple[str, ...] = ()
+    users: tuple[ServiceUser, ...] = ()
     runtime: str = "auto"
 
     @property

@@ -29,6 +29,7 @@ class RunningChild:
         has_begun: its start hook, if it has one, succeeded.
         is_up: its startup check, if it has one, passed.
         strikes: how many checks in a row have failed that may stop it.
+        isolation: what keeps it apart; empty: not recorded.
         stop_signal: what asks it to end, in case its specification is no longer known.
     """
 
@@ -48,6 +49,7 @@ class RunningChild:
     is_up: bool = True
     strikes: int = 0
     stop_signal: str = "SIGTERM"
+    isolation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +183,7 @@ def _to_json(state: SupervisorState) -> dict[str, Any]:
 
 
 # Release 0.1.0 takes over from us on the way back, and refuses a child with a field that it does not know.
-_CHECKS = ("is_ready", "failed_checks", "has_begun", "is_up", "strikes", "stop_signal")
+_CHECKS = ("is_ready", "failed_checks", "has_begun", "is_up", "strikes", "stop_signal", "isolation")
 
 
 def _without_checks(child: RunningChild) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from hqpb.v1.instance_pb2 import ContainerStatus
 from instancectl.reports.sink import StatusSink
 from instancectl.supervisor import Supervisor
 
-COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE", "PID", "RESTARTS", "LIMITS")
+COLUMNS = ("REVISION", "TARGET", "INSTALLED", "READY", "CONTAINER", "STATE", "PID", "RESTARTS", "LIMITS", "ISOLATION")
 _TARGETS = {instance_pb2.REVISION_TARGET_READY: "READY", instance_pb2.REVISION_TARGET_CREATED: "CREATED"}
 
 
@@ -46,7 +46,7 @@ def _revisions(supervisor: Supervisor) -> Iterator[dict[str, Any]]:
                     "name": s.status.name,
                     "pid": s.pid,
                     "limits": s.limits,
-                    "isolation": s.isolation,
+                    "isolation": s.status.isolation,
                     "state": _state(s.status),
                 }
                 for s in runs
@@ -85,10 +85,11 @@ def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
                 str(container["pid"] or "-"),
                 str(restarts),
                 container["limits"],
+                container["isolation"],
             )
             lines.append((*head, *(cell or "-" for cell in tail)))
         if not revision["containers"]:
-            lines.append((*head, *"-----"))
+            lines.append((*head, *"------"))
     return lines
 
 

@@ -188,7 +188,13 @@ def _revision(revision: pb.RevisionExplanation, now_s: float, told: str) -> Iter
     if revision.ready.HasField("receipt"):
         yield from _receipt(revision.ready.receipt)
     for container in revision.container:
+        yield from _isolation(container)
         yield from _last_end(container, now_s)
+
+
+def _isolation(container: instance_pb2.ContainerStatus) -> Iterator[str]:
+    if container.isolation:
+        yield f"  isolation     {container.name}: {container.isolation}"
 
 
 def _last_end(container: instance_pb2.ContainerStatus, now_s: float) -> Iterator[str]:

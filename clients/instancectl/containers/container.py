@@ -47,7 +47,7 @@ class SupervisedContainer:
 
     def __init__(self, blueprint: Blueprint, workshop: Workshop, changed: Callable[[], None]) -> None:
         self.blueprint = blueprint
-        self.limits = self.isolation = ""
+        self.limits = ""
         self._shop = workshop
         self._container = container = blueprint.container
         layout, key = workshop.layout, blueprint.key
@@ -90,7 +90,7 @@ class SupervisedContainer:
         if child is not None and record is not None:
             self._says.set_restart_count(record.restarts)
             self.limits = child.grip.description
-            self.isolation = f"uid {procfs.uid_of(child.pid)}"
+            self.status.isolation = record.isolation or f"uid {procfs.uid_of(child.pid)}"
             self._child = child
             self._resume_status(record)
         self._task = asyncio.create_task(self._run(child, record), name=f"container {self._container.name}")
@@ -204,8 +204,8 @@ class SupervisedContainer:
         self.limits = grip.description
         confinement = shop.guard.confinement(self.blueprint.desired, container, self._directory)
         if confinement.user is not None:
-            await self._give_files(confinement.user)
-        self.isolation = confinement.description
+            await self._give_files(confinement.user, confinement.former_uid)
+        self.status.isolation = confinement.description
         writer = self._output.writer(confinement.user)
         try:
             child = shop.children.start(
@@ -222,11 +222,11 @@ class SupervisedContainer:
         self._says.set_running(started_wall_s, ready=False)
         return child
 
-    async def _give_files(self, user: ProcessUser) -> None:
-        """Once, for what was installed by an agent of an earlier version. Raises OSError."""
+    async def _give_files(self, user: ProcessUser, former_uid: int | None) -> None:
+        """Once, for what was installed by an agent of an earlier version, or for another user. Raises OSError."""
         blueprint = self.blueprint
         places = volumes.places(blueprint.revision, blueprint.key, blueprint.desired, self._shop.layout)
-        await run_in_thread(lambda _: give([self._directory, *places], user))
+        await run_in_thread(lambda _: give([self._directory, *places], user, former_uid))
 
     def _record(self, child: Child, started_wall_s: float) -> RunningChild:
         return RunningChild(
@@ -243,6 +243,7 @@ class SupervisedContainer:
             has_begun=not self._container.HasField("post_start"),
             is_up=not self._container.HasField("startup_check"),
             stop_signal=stop_signal(self._container).name,
+            isolation=self.status.isolation,
         )
 
     def _record_final_end(self) -> None:

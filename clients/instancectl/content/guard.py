@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Protocol
 
+from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Container
+from instancectl.content import PrepareFailed
 from instancectl.processes.confinement import Confinement
 from instancectl.wanted.desired import Desired
 
@@ -22,4 +24,19 @@ class NoGuard:
     """Processes are started as we are: for who is confined already, by a unit or a container of its own."""
 
     def confinement(self, desired: Desired, container: Container | None, cwd: Path) -> Confinement:
+        if is_isolation_required(container):
+            raise IsolationUnavailable(container, "instancectl run has none: let instancectl node supervise it")
         return Confinement()
+
+
+class IsolationUnavailable(PrepareFailed):
+    """A container demands isolation that is not to be had here."""
+
+    def __init__(self, container: Container | None, why: str) -> None:
+        name = container.name if container is not None else ""
+        super().__init__("IsolationUnavailable", f"container {name} requires isolation, and {why}")
+
+
+def is_isolation_required(container: Container | None) -> bool:
+    """It does not start unless it is kept apart."""
+    return container is not None and container.isolation == instance_pb2.ISOLATION_REQUIRED

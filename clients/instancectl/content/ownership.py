@@ -10,8 +10,8 @@ from pathlib import Path
 from instancectl.processes.confinement import ProcessUser
 
 
-def give(trees: Iterable[Path], user: ProcessUser) -> None:
-    """Give what is ours below these directories to a user; they are closed to everybody else.
+def give(trees: Iterable[Path], user: ProcessUser, former_uid: int | None = None) -> None:
+    """Give what is ours, or a former user's, below these directories to a user; they are closed to everybody else.
 
     The top is given last: its owner says that it is done, so a crash in the middle is made up for, and a second call is
     cheap. What belongs to others already stays theirs, and so do files with several names: some may lie elsewhere.
@@ -19,19 +19,16 @@ def give(trees: Iterable[Path], user: ProcessUser) -> None:
     Raises:
         OSError: a tree cannot be given; nothing may be started.
     """
+    owners = {os.getuid(), former_uid} - {user.uid}
     for tree in trees:
-        if tree.lstat().st_uid != os.getuid():
+        if tree.lstat().st_uid not in owners:
             continue
         for directory, _, names, held in os.fwalk(tree, topdown=False, follow_symlinks=False):
             for name in names:
                 found = os.lstat(name, dir_fd=held)
-                if _is_ours(found) and (found.st_nlink == 1 or not stat.S_ISREG(found.st_mode)):
+                if found.st_uid in owners and (found.st_nlink == 1 or not stat.S_ISREG(found.st_mode)):
                     os.chown(name, user.uid, user.gid, dir_fd=held, follow_symlinks=False)
-            if _is_ours(os.fstat(held)) and Path(directory) != tree:
+            if os.fstat(held).st_uid in owners and Path(directory) != tree:
                 os.fchown(held, user.uid, user.gid)
         tree.chmod(0o700)
         os.chown(tree, user.uid, user.gid, follow_symlinks=False)
-
-
-def _is_ours(found: os.stat_result) -> bool:
-    return found.st_uid == os.getuid()

@@ -63,6 +63,8 @@ class Preparer:
             PrepareFailed: and what was prepared so far cannot be used.
         """
         check_supported(revision)
+        for container in revision.container:  # one that may not start is not prepared either
+            self._guard.confinement(desired, container, self._layout.revision(key))
         try:
             # Secrets first: a missing one is noticed before gigabytes are downloaded.
             values = [
@@ -77,7 +79,7 @@ class Preparer:
             confinement = self._guard.confinement(desired, None, self._layout.revision(key))
             if (user := confinement.user) is not None:
                 places = volumes.places(revision, key, desired, self._layout)
-                await run_in_thread(lambda _: give([self._layout.revision(key), *places], user))
+                await run_in_thread(lambda _: give([self._layout.revision(key), *places], user, confinement.former_uid))
             if revision.prepare:
                 reached(conditions.RUNNING_SCRIPTS)
                 await self._run_scripts(key, revision, desired, confinement)

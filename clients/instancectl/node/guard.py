@@ -6,11 +6,12 @@ import logging
 import os
 import shutil
 import subprocess
-from collections.abc import Collection
+from collections.abc import Mapping
 from pathlib import Path
 
 from hqpb.v1.instance_pb2 import Container
 from instancectl.content import PrepareFailed
+from instancectl.content.guard import IsolationUnavailable, is_isolation_required
 from instancectl.node.users import NoUserLeft, ServiceUsers
 from instancectl.processes.confinement import (
     BubblewrapRuntime,
@@ -35,15 +36,15 @@ class NodeGuard:
 
     Args:
         users: None: we are not root, so everything runs as our own user.
-        rooted: services that run as root.
+        chosen: users of services that run as users of the node's own; root among them.
         root: the directory above those of all instances.
     """
 
     def __init__(
-        self, users: ServiceUsers | None, rooted: Collection[str], runtime: ProcessRuntime, root: Path
+        self, users: ServiceUsers | None, chosen: Mapping[str, ProcessUser], runtime: ProcessRuntime, root: Path
     ) -> None:
         self._users = users
-        self._rooted = frozenset(rooted)
+        self._chosen = chosen
         self._runtime = runtime
         self._root = root
 
@@ -55,8 +56,13 @@ class NodeGuard:
         # container's.
         runtime = _PLAIN if user == _ROOT else self._runtime
         what = f"uid {user.uid}" if user else "the agent's own user: it is not root"
+        if is_isolation_required(container) and (user in (None, _ROOT) or runtime.name == PlainRuntime.name):
+            raise IsolationUnavailable(
+                container, f"it would run as {what}, {runtime.name}: see instancectl node --help"
+            )
         return Confinement(
             user=user,
+            former_uid=self._users.uid_of(desired.service) if self._users and user != _ROOT else None,
             is_hardened=True,
             limits=default_limits() if user != _ROOT else {},
             wrapper=runtime.wrapper(cwd, visible) if container is not None else (),
@@ -67,8 +73,8 @@ class NodeGuard:
         """Raises PrepareFailed."""
         if self._users is None:
             return None
-        if desired.service in self._rooted:
-            return _ROOT
+        if (chosen := self._chosen.get(desired.service)) is not None:
+            return chosen
         try:
             return self._users.user_of(desired.service or f"instance {desired.instance_id}", self._owner(desired))
         except (NoUserLeft, OSError) as error:
@@ -88,7 +94,8 @@ def guard_of(settings: NodeSettings) -> NodeGuard:
     if os.getuid() == _ROOT.uid:
         trees = [*root.glob("*/volumes/*"), *root.glob("*/revisions/*")]
         users = ServiceUsers(settings.own_directory / "users.json", settings.uids, (t.lstat().st_uid for t in trees))
-    return NodeGuard(users, settings.rooted, _runtime(settings.runtime, settings.uids, root), root)
+    chosen = dict.fromkeys(settings.rooted, _ROOT) | dict(settings.users)
+    return NodeGuard(users, chosen, _runtime(settings.runtime, settings.uids, root), root)
 
 
 def _runtime(name: str, uids: UidRange, root: Path) -> ProcessRuntime:

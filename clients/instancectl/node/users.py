@@ -30,6 +30,10 @@ class ServiceUsers:
         used = [uid for uid in (*self._uids.values(), *owners) if uid in uids]
         self._next = max(used, default=uids.first - 1) + 1
 
+    def uid_of(self, service: str) -> int | None:
+        """What it was given; None: nothing yet."""
+        return self._uids.get(service)
+
     def user_of(self, service: str, owner: int | None) -> ProcessUser:
         """The user of a service; `owner`: of files that an instance of it has here already, if any.
 

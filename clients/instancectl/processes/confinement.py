@@ -23,6 +23,7 @@ class Confinement:
 
     Attributes:
         user: whose it is; None: ours.
+        former_uid: of the user that its service had before; files of it become the user's.
         is_hardened: it gains no privileges, has no capabilities and no group but its own; umask 077.
         limits: for the process itself, by number of the resource.
         wrapper: the command of a runtime that its own command is an argument of.
@@ -30,6 +31,7 @@ class Confinement:
     """
 
     user: ProcessUser | None = None
+    former_uid: int | None = None
     is_hardened: bool = False
     limits: Mapping[int, int] = field(default_factory=dict)
     wrapper: tuple[str, ...] = ()

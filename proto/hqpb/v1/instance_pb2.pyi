@@ -460,18 +460,20 @@ class RevisionStatus(_message.Message):
     def __init__(self, id: _Optional[str] = ..., installed: _Optional[_Union[Condition, _Mapping]] = ..., ready: _Optional[_Union[Condition, _Mapping]] = ..., container: _Optional[_Iterable[_Union[ContainerStatus, _Mapping]]] = ..., incarnation: _Optional[int] = ..., sequence: _Optional[int] = ..., spec_version: _Optional[int] = ...) -> None: ...
 
 class ContainerStatus(_message.Message):
-    __slots__ = ("name", "ready", "state", "restart_count", "last_termination")
+    __slots__ = ("name", "ready", "state", "restart_count", "last_termination", "isolation")
     NAME_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
     RESTART_COUNT_FIELD_NUMBER: _ClassVar[int]
     LAST_TERMINATION_FIELD_NUMBER: _ClassVar[int]
+    ISOLATION_FIELD_NUMBER: _ClassVar[int]
     name: str
     ready: bool
     state: ContainerState
     restart_count: int
     last_termination: ContainerTerminated
-    def __init__(self, name: _Optional[str] = ..., ready: _Optional[bool] = ..., state: _Optional[_Union[ContainerState, _Mapping]] = ..., restart_count: _Optional[int] = ..., last_termination: _Optional[_Union[ContainerTerminated, _Mapping]] = ...) -> None: ...
+    isolation: str
+    def __init__(self, name: _Optional[str] = ..., ready: _Optional[bool] = ..., state: _Optional[_Union[ContainerState, _Mapping]] = ..., restart_count: _Optional[int] = ..., last_termination: _Optional[_Union[ContainerTerminated, _Mapping]] = ..., isolation: _Optional[str] = ...) -> None: ...
 
 class ContainerState(_message.Message):
     __slots__ = ("waiting", "running", "terminated")

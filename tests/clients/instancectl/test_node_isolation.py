@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import stat
 from pathlib import Path
 
@@ -12,8 +13,10 @@ import pytest
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from instancectl.processes import procfs
+from instancectl.processes.confinement import ProcessUser
+from instancectl.settings import BadServiceUser, parse_service_user
 from tests.clients.instancectl.conftest import NewNode
-from tests.clients.instancectl.hearsay import until_ready
+from tests.clients.instancectl.hearsay import told, until_ready
 from tests.clients.instancectl.node_agents import NodeProcess
 from tests.clients.instancectl.supervised import instance, revision
 from tests.support.sample_instances import eventually
@@ -141,3 +144,47 @@ async def test_root_only_by_leave_and_scripts_and_checks_as_the_same_user(new_no
     for service, uid in (("router", "0\n"), ("web", "300000\n")):
         place = next((node.directory / service / "revisions").iterdir())
         assert [(place / name).read_text() for name in ("prepared", "started", "checked")] == [uid] * 3
+
+
+@pytest.mark.parametrize("runtime", RUNTIMES)
+async def test_what_requires_isolation_does_not_start_without(new_node: NewNode, client: Client, runtime: str) -> None:
+    node = await new_node("--runtime", runtime, "--uids", "300000-300009").start()
+    made = of_service("bank", instance_id="i-1")
+    made.spec.revision[0].container[0].isolation = model.ISOLATION_REQUIRED
+    await client.create(made)
+    if runtime == "bubblewrap":
+        await until_ready(client, instance_id="i-1")
+        assert (await told(client)).container[0].isolation == "uid 300000, bubblewrap"
+        return
+
+    async def is_refused() -> bool:
+        return (await told(client)).installed.reason == "IsolationUnavailable"
+
+    await eventually(is_refused)
+    assert "main requires isolation, and it would run as uid 300000, plain" in (await told(client)).installed.message
+    assert (await node.instance("i-1"))["revisions"][0]["containers"] == []
+
+
+@pytest.mark.long
+async def test_a_service_runs_as_a_user_of_the_node_and_keeps_its_files(new_node: NewNode, client: Client) -> None:
+    made = of_service("bank", "id -u >> data/users; exec sleep 600", instance_id="i-1")
+    made.spec.revision[0].volume.add(name="data", mount_path="data", persistent=True)
+    await client.create(made)
+    node = await new_node("--uids", "300000-300009").start()
+    await until_ready(client, instance_id="i-1")
+    pid = await node.container_pid("i-1")
+    await node.kill()
+    await node.start("--allow-user", "bank=300100")
+    await until_ready(client, instance_id="i-1")
+    assert await node.container_pid("i-1") == pid  # until its next start
+    os.kill(pid, signal.SIGKILL)
+    users = node.directory / "i-1" / "volumes" / "data" / "users"
+    await eventually(lambda: users.read_text() == "300000\n300100\n")
+    assert users.stat().st_uid == 300100
+
+
+def test_an_allowed_user_is_no_root_and_known() -> None:
+    assert parse_service_user("db=300100").user == ProcessUser(300100, 300100)
+    for wrong in ("db=root", "db=0", "db=nobody-has-this-name", "db", "=x"):
+        with pytest.raises(BadServiceUser):
+            parse_service_user(wrong)
