@@ -71,8 +71,8 @@ STATES: Final = (
         "RESOURCE_CHECKSUM_INVALID",
         "Invalid checksum",
         INSTALLING,
-        "the checksum of a fetched resource is wrong",
-        ("ChecksumMismatch",),
+        "the checksum of a fetched resource is wrong, or there is none",
+        ("ChecksumMismatch", "ChecksumMissing"),
     ),
     InstanceState(
         "SLOT_LOCKED",

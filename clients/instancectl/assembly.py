@@ -95,7 +95,8 @@ def open_directory(settings: RunSettings, tools: SharedTools) -> Iterator[Superv
     with hold_lock(layout.lock):
         last_good = wishes.load(layout.last_good)
         workshop = _workshop(settings, layout, tools)
-        store = ContentStore(layout.store, Sources(settings.file_root, settings.fetch_from, settings.fetch_bytes))
+        allowed = settings.file_root, settings.fetch_from, settings.fetch_bytes, settings.allow_unchecked
+        store = ContentStore(layout.store, Sources(*allowed))
         preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.guard, workshop.output)
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
         source = _source(settings, last_good, tools)

@@ -83,7 +83,7 @@ def run(
 def _instance_settings(
     servers: tuple[str, ...], *, directory: Path, credentials: CredentialFiles, node: str,
     providers: tuple[ProviderSpec, ...], store: Path | None, file_root: Path | None,
-    fetch_from: tuple[IPv4Network | IPv6Network, ...], fetch_bytes: int, when_fenced: str,
+    fetch_from: tuple[IPv4Network | IPv6Network, ...], fetch_bytes: int, allow_unchecked: bool, when_fenced: str,
     log_bytes: int, log_files: int, restart_first: float, restart_max: float,
 ) -> RunSettings:  # fmt: skip
     return RunSettings(
@@ -95,6 +95,7 @@ def _instance_settings(
         file_root=Path(os.path.normpath(file_root.absolute())) if file_root else None,
         fetch_from=fetch_from,
         fetch_bytes=fetch_bytes,
+        allow_unchecked=allow_unchecked,
         providers=providers,
         when_fenced=when_fenced,
         restarts=RestartSettings(restart_first, restart_max),

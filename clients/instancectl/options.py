@@ -141,6 +141,9 @@ _FOR_INSTANCES = (
         help="Size of the largest source.",
     ),
     click.option(
+        "--allow-unchecked", is_flag=True, help="Take files and packages that the specification gives no checksum of.",
+    ),
+    click.option(
         "--when-fenced", type=click.Choice(["stop", "keep"]), default="stop", show_default=True,
         help="What to do with the containers when another supervisor of this instance takes over.",
     ),

@@ -68,6 +68,7 @@ class RunSettings:
         file_root: `file:` sources are allowed below it; None: nowhere.
         fetch_from: addresses of this machine or its link that http(s) sources may lead to.
         fetch_bytes: the largest file or package.
+        allow_unchecked: take files and packages without a checksum, too.
         credentials: for the replicas.
     """
 
@@ -81,6 +82,7 @@ class RunSettings:
     file_root: Path | None = None
     fetch_from: tuple[IPv4Network | IPv6Network, ...] = ()
     fetch_bytes: int = 20 << 30
+    allow_unchecked: bool = False
     providers: tuple[ProviderSpec, ...] = ()
     credentials: CredentialFiles = field(default_factory=CredentialFiles)
     when_fenced: str = "stop"

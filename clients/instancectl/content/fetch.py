@@ -38,11 +38,13 @@ class Sources:
         file_root: `file:` is allowed below it; None: nowhere.
         fetch_from: addresses of this machine or its link that http(s) may lead to.
         max_bytes: the largest content.
+        allow_unchecked: also what has no checksum.
     """
 
     file_root: Path | None = None
     fetch_from: Sequence[IpNetwork] = ()
     max_bytes: int = MAX_BYTES
+    allow_unchecked: bool = True
 
 
 ANYWHERE = Sources()
@@ -191,6 +193,9 @@ class ContentStore:
         check_scheme(url, what)
         local_path(url, self._sources.file_root, what)  # may fail though the content is here already
         digest = checksum.removeprefix(_ALGORITHM).lower()
+        if not (digest or self._sources.allow_unchecked):
+            message = f"{what}: has no checksum: write sha256:<hex>, or start instancectl with --allow-unchecked"
+            raise PrepareFailed("ChecksumMissing", message)
         if digest and self._has(digest):
             return self.path(digest)
         incoming = self._root / f".{secrets.token_hex(8)}.part"

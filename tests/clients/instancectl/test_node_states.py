@@ -17,7 +17,7 @@ from hqpb.v1 import service_pb2 as pb
 from nanny.instances import STATES, instance_state
 from tests.clients.instancectl.conftest import NewNode
 from tests.clients.instancectl.file_server import FileServer
-from tests.clients.instancectl.supervised import instance, revision
+from tests.clients.instancectl.supervised import LENIENT, instance, revision
 from tests.support.sample_instances import eventually
 
 STUBBORN = "trap '' TERM; while :; do sleep 0.1; done"
@@ -111,7 +111,7 @@ async def test_every_state_that_can_occur_under_instancectl_is_sent(
     wanted = scenarios(files)
     assert {state.new for state in STATES if not state.of} == wanted.keys() | SAID_BY_OTHERS
     async with states_in_hq(client) as seen:
-        node = await new_node("--fetch-from", "127.0.0.1").start()
+        node = await new_node(*LENIENT).start()
         for state, made in wanted.items():
             await client.create(instance(made, instance_id=id_of(state)))
         for state in GIVE_WAY:

@@ -9,8 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients.instancectl.conftest import NewCtl, RunFile
+from hqclient.client import Client
+from tests.clients.instancectl.conftest import NewCtl, NewNode, RunFile
 from tests.clients.instancectl.file_server import FileServer
+from tests.clients.instancectl.hearsay import told, until_ready
 from tests.clients.instancectl.supervised import instance, revision, write
 from tests.support.sample_instances import INSTALLED, READY, eventually
 
@@ -71,26 +73,47 @@ async def test_a_wrong_checksum_is_not_installed_and_names_the_file(run_file: Ru
     url, _ = files.add("/app.bin", b"something else")
     wanted.file.add(name="bin/app", url=url, checksum=f"sha256:{'0' * 64}")
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="ChecksumMismatch")
-    assert "file bin/app" in told["message"]
+    found = await ctl.until("r1", "installed", holds=False, reason="ChecksumMismatch")
+    assert "file bin/app" in found["message"]
     assert ctl.processes() == []
+
+
+async def test_what_has_no_checksum_is_fetched_only_where_that_is_allowed(
+    new_node: NewNode, client: Client, files: FileServer
+) -> None:
+    url, checksum = files.add("/f", b"x")
+    for instance_id, given in (("i-1", ""), ("i-2", checksum)):
+        wanted = revision()
+        wanted.file.add(name="f", url=url, checksum=given)
+        await client.create(instance(wanted, instance_id=instance_id))
+    node = await new_node("--fetch-from", "127.0.0.1").start()
+    await until_ready(client, instance_id="i-2")
+
+    async def is_refused() -> bool:
+        return (await told(client)).installed.reason == "ChecksumMissing"
+
+    await eventually(is_refused)
+    assert files.asked == ["/f"]
+    await node.kill()
+    await node.start("--allow-unchecked")
+    await until_ready(client)
 
 
 async def test_torrent_is_refused_by_name(run_file: RunFile) -> None:
     wanted = revision()
     wanted.package.add(name="data", url="torrent:0123456789abcdef")
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="TorrentUnsupported")
-    assert "package data: torrent: is not supported" in told["message"]
+    found = await ctl.until("r1", "installed", holds=False, reason="TorrentUnsupported")
+    assert "package data: torrent: is not supported" in found["message"]
 
 
 async def test_a_missing_file_is_tried_again_until_it_is_there(run_file: RunFile, files: FileServer) -> None:
     wanted = revision()
     wanted.file.add(name="late", url=f"{files.url}/late?token=abc")
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="Retrying")
-    assert "404" in told["message"]
-    assert "token" not in told["message"]
+    found = await ctl.until("r1", "installed", holds=False, reason="Retrying")
+    assert "404" in found["message"]
+    assert "token" not in found["message"]
     files.content["/late?token=abc"] = b"here"
     await ctl.until("r1", "ready")
 
@@ -120,9 +143,9 @@ async def test_a_file_of_the_node_is_copied_only_below_the_root_that_was_named(
     wanted = revision()
     wanted.file.add(name="stolen", url=(tmp_path / "node.key").as_uri())
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="SchemeUnsupported")
-    assert "file stolen" in told["message"]
-    assert "--file-root DIR" in told["message"]
+    found = await ctl.until("r1", "installed", holds=False, reason="SchemeUnsupported")
+    assert "file stolen" in found["message"]
+    assert "--file-root DIR" in found["message"]
     assert not list((ctl.directory / "store").rglob("*.part"))
 
 
@@ -145,8 +168,8 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
     hook = wanted.prepare.add(name="slow", command=["sh", "-c", "echo began; sleep 606"])
     hook.timeout.FromMilliseconds(300)
     ctl = await run_file(instance(wanted))
-    told = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptTimedOut")
-    assert told["message"] == "prepare script slow timed out and was killed; see its log"
+    found = await ctl.until("r1", "installed", holds=False, reason="PrepareScriptTimedOut")
+    assert found["message"] == "prepare script slow timed out and was killed; see its log"
     assert "began" in ctl.container_log("r1", "prepare")
 
 
