@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import contextvars
 import logging
 import threading
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 _AFTER_FAILURE_S = 5.0
 
@@ -83,10 +85,40 @@ class Cancel:
         self.check()
 
 
+def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+    """Do `work` in a thread of its own.
+
+    In a pool, the work of one instance that hangs on a dead mount would hold up that of all others, and the end of us.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def finish(result: T | None, error: BaseException | None) -> None:
+        if done.cancelled():
+            return
+        if error is not None:
+            done.set_exception(error)
+        else:
+            done.set_result(cast("T", result))
+
+    def run() -> None:
+        result, fault = None, None
+        try:
+            result = context.run(work)
+        except BaseException as error:
+            fault = error
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(finish, result, fault)
+
+    threading.Thread(target=run, name="instancectl work", daemon=True).start()
+    return done
+
+
 async def run_in_thread(work: Callable[[Cancel], T]) -> T:
     """Do `work` in a thread. When cancelled, return only when the work has ended, so nothing is left half done."""
     cancel = Cancel()
-    running = asyncio.ensure_future(asyncio.to_thread(work, cancel))
+    running = in_own_thread(lambda: work(cancel))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

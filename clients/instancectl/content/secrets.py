@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import grp
 import os
 import pwd
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hqpb.v1.instance_pb2 import SecretDescriptor
+from instancectl.background import in_own_thread
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
 from instancectl.files import write_atomically
@@ -53,7 +53,7 @@ class DirectoryProvider:
         if asked.is_absolute() or ".." in asked.parts:
             raise SecretMissing(secret, f"{str(asked)!r} points outside the secrets directory")
         try:
-            return await asyncio.to_thread((self._root / asked).read_bytes)
+            return await in_own_thread((self._root / asked).read_bytes)
         except OSError as error:
             raise SecretMissing(secret, f"cannot read {asked} in the secrets directory: {error.strerror}") from None
 
