@@ -22,6 +22,7 @@ from hq.process import options
 from hq.process.server import ReplicaServer
 from hq.process.welcome import welcome
 from hq.process.workers import Ports, Workers, end_with_parent, port_above
+from hq.sizing.commands import plan
 from hqapi.rules import DENIED_BY_STATE
 from hqcli.completion import completion
 from serving.auth.security import Security, check_exposure, security_of
@@ -271,6 +272,7 @@ def _check_exposure(given: dict[str, Any]) -> None:
 cli.add_command(audit)
 cli.add_command(backup)
 cli.add_command(init)
+cli.add_command(plan)
 cli.add_command(restore)
 cli.add_command(completion)
 

@@ -12,7 +12,6 @@ import contextlib
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import click
 import uvloop
@@ -21,6 +20,7 @@ from store.embedded import find_etcd
 from tests.bench import (
     abuse,
     changes,
+    costs,
     failures,
     federated,
     feeds,
@@ -30,7 +30,6 @@ from tests.bench import (
     leave,
     lookups,
     mixed,
-    model,
     pages,
     peer_programs,
     peers,
@@ -158,16 +157,17 @@ def _keep(results: Results, out: Path | None) -> None:
 @click.option("--results", type=click.Path(path_type=Path), default=_RESULTS, show_default=True)
 @click.option("--page", type=click.Path(path_type=Path), default=_PAGE, show_default=True)
 def make_report(results: Path, page: Path) -> None:
-    """Make the tables and plots of docs/performance.md, measurements.md and scale.md from the results."""
+    """Make the tables and plots of docs/performance.md, measurements.md and scale.md, and the costs of `hq plan`."""
     from tests.bench import plots
 
     found = loaded(results)
     report.write({**report.first_blocks(found), "peers": peers.block(found)}, page)
     report.write(report.all_blocks(found), page.with_name("measurements.md"))
     try:
-        report.write(scale.blocks(found), page.with_name("scale.md"))
+        costs.write_costs(costs.measured_costs(found))
+        report.write({**scale.blocks(found), "drills": scale.drill_block(found)}, page.with_name("scale.md"))
     except LookupError as error:
-        click.echo(f"scale.md stays as it is: {error}")
+        click.echo(f"the costs and scale.md stay as they are: {error}")
     for path in plots.draw(found, results.parent):
         click.echo(path)
 
@@ -177,25 +177,6 @@ def install_peers() -> None:
     """Build Consul, etcd and Eureka for the case `peers`, with Go and Maven."""
     peer_programs.install()
     click.echo(f"in {peer_programs.FOLDER}")
-
-
-@cli.command("model")
-@click.option("--results", type=click.Path(path_type=Path), default=_RESULTS, show_default=True)
-@click.option("--instances", default=1_000_000, show_default=True)
-@click.option("--services", default=10_000, show_default=True)
-@click.option("--lookups", default=1_000.0, show_default=True, help="Per second, each of one service.")
-@click.option("--watchers", default=1_000, show_default=True, help="Each of one service.")
-@click.option("--changes", default=20.0, show_default=True, help="Status changes per second.")
-@click.option("--report-interval-s", default=180.0, show_default=True)
-@click.option("--per-node", default=20, show_default=True, help="Instances behind one host agent; 1: there are none.")
-@click.option("--replicas", default=3, show_default=True)
-@click.option("--locations", default=1, show_default=True)
-def show_model(results: Path, **load: Any) -> None:
-    """What a registry of a size and load needs, by the measured costs."""
-    needed = model.need(model.coefficients(loaded(results)), model.Load(**load))
-    for name, value in scale.rows(needed):
-        click.echo(f"{name:48} {value}")
-    click.echo(f"{'first wall':48} {needed.wall()}")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 
-from tests.bench import peers, report
+import pytest
+
+from hq.sizing.costs import read_costs
+from tests.bench import peers, report, scale
+from tests.bench.costs import measured_costs
 from tests.bench.figures import FIGURES, FIRST
 from tests.bench.results import loaded
 
@@ -26,6 +31,15 @@ def test_the_first_page_has_the_peers_and_the_goals_of_the_results() -> None:
 
 def test_the_second_page_has_every_row() -> None:
     assert made("measurements.md") == report.all_blocks(RESULTS)
+
+
+def test_the_page_of_sizes_and_hq_plan_have_the_costs_of_the_results() -> None:
+    blocks = made("scale.md")
+    assert blocks.pop("drills").startswith("| drill | figure |")  # takes half a minute to play
+    assert blocks == scale.blocks(RESULTS)
+    costs, shipped = asdict(measured_costs(RESULTS)), asdict(read_costs())
+    assert shipped.pop("measured") == costs.pop("measured")
+    assert shipped == pytest.approx(costs, rel=1e-3)
 
 
 def test_each_promise_has_its_evidence() -> None:

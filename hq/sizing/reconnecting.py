@@ -1,0 +1,102 @@
+"""Host agents and clients that lost their replica, and come back: the back-off of HQ's own clients, event by event."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from hq.sizing.capacity import Workload
+from hq.sizing.costs import MeasuredCosts
+from hq.sizing.simulator import EventQueue, ServingLine
+
+FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 10.0
+CONNECT_S = 3.0  # a replica must say its first word within this
+BACKLOG = 4_096  # connections that the system holds for a replica until it takes them
+_PLAYED = 4_000
+_RESEND_S = 1.0  # of a SYN that was dropped
+
+
+@dataclass(frozen=True, slots=True)
+class ReturnCost:
+    """Work of a replica for one client that comes back, in seconds.
+
+    `reports_s`: for the reports that the client sends when it has its snapshot; `patience_s`: the client leaves if it
+    has to wait longer for its connection, which costs the replica `abandoned_s` all the same.
+    """
+
+    open_s: float
+    reports_s: float
+    abandoned_s: float
+    patience_s: float
+
+
+def return_cost(costs: MeasuredCosts, workload: Workload, *, reports: bool = False) -> ReturnCost:
+    """What a host agent costs that comes back, with or without reports that it could not send before."""
+    handshake_s = costs.handshake_s if workload.secured else 0.0
+    return ReturnCost(
+        open_s=costs.return_s + handshake_s,
+        reports_s=workload.per_node * costs.heartbeat_s if reports else 0.0,
+        abandoned_s=handshake_s or 0.1 * costs.return_s,
+        patience_s=CONNECT_S,
+    )
+
+
+class ReconnectingClients:
+    """Clients with one stream each, to any of the replicas that can be reached.
+
+    Not more than some thousands are played; each stands for `weight` of them.
+
+    Attributes: `back_s`: when each was back; `attempts`: streams that were opened for that.
+    """
+
+    def __init__(self, queue: EventQueue, count: int, cost: ReturnCost, rng: random.Random) -> None:
+        self.weight = max(1, -(-count // _PLAYED))
+        self.count = round(count / self.weight)
+        self.back_s: list[float] = []
+        self.attempts = 0
+        self._queue, self._cost, self._rng = queue, cost, rng
+        self._serving: Sequence[ServingLine] = ()
+
+    def serve_from(self, time_s: float, replicas: Sequence[ServingLine]) -> None:
+        """Only these replicas can be reached from that moment on."""
+
+        def switch() -> None:
+            self._serving = replicas
+
+        self._queue.at(time_s, switch)
+
+    def cut(self, failures: int = 0) -> None:
+        """All lose their stream now; each has failed so often in a row before."""
+        for _ in range(self.count):
+            self._wait(failures)
+
+    def _wait(self, failures: int) -> None:
+        limit_s = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(failures, 30))
+        self._queue.after(limit_s * self._rng.uniform(0.5, 1.0), partial(self._connect, failures))
+
+    def _connect(self, failures: int) -> None:
+        """Choose a replica that can be reached."""
+        if self._serving:
+            self.attempts += 1
+            self._knock(self._rng.choice(self._serving), failures, self._cost.patience_s)
+        else:
+            self._wait(failures + 1)
+
+    def _knock(self, replica: ServingLine, failures: int, patience_s: float) -> None:
+        """Join those who wait there; the system drops a SYN beyond its backlog, and sends it again after a second."""
+        if patience_s <= 0:
+            self._wait(failures + 1)
+        elif replica.waiting * self.weight >= BACKLOG:
+            self._queue.after(_RESEND_S, partial(self._knock, replica, failures, patience_s - _RESEND_S))
+        elif replica.wait_s() > patience_s:
+            replica.add(self._cost.abandoned_s * self.weight)
+            self._queue.after(patience_s, partial(self._wait, failures + 1))
+        else:
+            self._queue.at(replica.add(self._cost.open_s * self.weight), partial(self._arrive, replica))
+
+    def _arrive(self, replica: ServingLine) -> None:
+        self.back_s.append(self._queue.now)
+        if self._cost.reports_s:
+            replica.add(self._cost.reports_s * self.weight)
