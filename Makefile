@@ -93,6 +93,11 @@ proto: setup ## Generate the Python code of proto/ and docs/{api,metrics}.md ane
 	$(VENV)/python -m tools.gen_nanny_states
 	$(VENV)/python -m tools.gen_cms_states
 
+.PHONY: protos
+protos: ## Copy the public .proto files, to generate a client from (OUT=DIR; default dist/protos)
+	@$(bootstrap) run
+	@$(VENV)/python -m tools.public_protos $(or $(OUT),dist/protos)
+
 .PHONY: lock
 lock: setup ## Lock requirements/*.in with hashes (make lock UPGRADE=--upgrade takes newer versions)
 	$(VENV)/python tools/lock.py $(UPGRADE)

@@ -1,0 +1,86 @@
+"""What a team outside generates a client from: the public messages, and nothing that a server keeps for itself."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tools.public_protos import PROTO, public_files
+
+ROOT = PROTO.parent
+PUBLIC = [
+    "cmspb/v1/cms.proto",
+    "historypb/v1/history.proto",
+    "hqpb/v1/admin.proto",
+    "hqpb/v1/instance.proto",
+    "hqpb/v1/service.proto",
+    "nannypb/v1/service.proto",
+    "wallepb/v1/host.proto",
+    "wallepb/v1/project.proto",
+    "wallepb/v1/service.proto",
+]
+_MADE = shutil.ignore_patterns("node_modules", "dist", "gen")
+
+
+def test_public_is_what_servers_answer_and_not_what_they_store() -> None:
+    assert public_files(PROTO) == PUBLIC
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_public_file_says_which_package_it_is_in_other_languages(name: str) -> None:
+    text = (PROTO / name).read_text()
+    assert re.search(r'^option go_package = ".+";$', text, re.MULTILINE)
+    assert re.search(r'^option java_package = ".+";$', text, re.MULTILINE)
+
+
+def copy_protos(target: Path) -> Path:
+    subprocess.run([sys.executable, "-m", "tools.public_protos", str(target)], cwd=ROOT, check=True)
+    return target
+
+
+async def run(*command: str, cwd: Path) -> None:
+    process = await asyncio.create_subprocess_exec(*command, cwd=cwd)
+    assert await process.wait() == 0, command
+
+
+def generated(folder: Path, suffix: str) -> list[str]:
+    return sorted(path.relative_to(folder).as_posix().removesuffix(suffix) for path in folder.rglob(f"*{suffix}"))
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("go") is None, reason="there is no go on PATH: install Go (https://go.dev/dl)")
+async def test_go_is_generated_from_the_public_files_and_compiles(tmp_path: Path) -> None:
+    protos, module = copy_protos(tmp_path / "protos"), tmp_path / "module"
+    module.mkdir()
+    for name in ("go.mod", "go.sum"):
+        shutil.copyfile(ROOT / "clients" / "go" / name, module / name)
+    plugin = tmp_path / "protoc-gen-go"
+    await run("go", "build", "-o", str(plugin), "google.golang.org/protobuf/cmd/protoc-gen-go", cwd=module)
+    template = f"version: v2\nplugins: [{{local: {plugin}, out: {module}, opt: module=example.com/hq}}]\n"
+    (tmp_path / "buf.gen.yaml").write_text(template)
+    await run(str(Path(sys.executable).with_name("buf")), "generate", str(protos), cwd=tmp_path)
+
+    assert generated(module, ".pb.go") == [name.removesuffix(".proto") for name in PUBLIC]
+    await run("go", "build", "./...", cwd=module)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm on PATH: install Node.js 20 or newer")
+async def test_typescript_is_generated_from_the_public_files_and_compiles(tmp_path: Path) -> None:
+    protos, client = copy_protos(tmp_path / "proto"), tmp_path / "clients" / "typescript"
+    shutil.copytree(ROOT / "clients" / "typescript", client, ignore=_MADE)
+    template = (client / "buf.gen.yaml").read_text()
+    (client / "buf.gen.yaml").write_text(re.sub(r"    paths: .*\n", "", template))
+    await run("npm", "ci", "--no-audit", "--no-fund", cwd=client)
+    await run("npm", "run", "build", cwd=client)
+
+    assert protos == tmp_path / "proto"
+    assert generated(client / "src" / "gen", "_pb.ts") == [name.removesuffix(".proto") for name in PUBLIC]
