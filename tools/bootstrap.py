@@ -12,6 +12,7 @@ import json
 import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -38,6 +39,23 @@ def main() -> None:
             started = time.monotonic()
             install(profile)
             say(f"done in {time.monotonic() - started:.0f} s")
+            say(advice(can_compile=can_compile()))
+
+
+def can_compile() -> bool:
+    """Whether there is a C compiler, and Python's headers."""
+    headers = Path(sysconfig.get_path("include")) / "Python.h"
+    return headers.exists() and any(map(shutil.which, ("cc", "gcc", "clang")))
+
+
+def advice(*, can_compile: bool) -> str:
+    """How to have the transport in the form that all published figures are of."""
+    if can_compile:
+        return "the transport runs from its Python sources; `make compile` makes it as fast as in the container image"
+    return (
+        "the transport runs from its Python sources; for the speed of the container image install a C compiler and "
+        "Python's headers (Debian, Ubuntu: apt-get install gcc python3-dev), then `make compile`"
+    )
 
 
 def say(message: str) -> None:

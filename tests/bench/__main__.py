@@ -16,11 +16,13 @@ from pathlib import Path
 import click
 import uvloop
 
+from serving import compiled
 from store.embedded import find_etcd
 from tests.bench import (
     abuse,
     changes,
     costs,
+    drills,
     failures,
     federated,
     feeds,
@@ -68,6 +70,7 @@ _MODULES = (
     ),
     gateways,
     hostagents,
+    drills,
     failures,
     reconnecting,
     leave,
@@ -112,6 +115,10 @@ def run(
         tools.check()
     except tools.ToolsMissing as error:
         raise click.ClickException(str(error)) from error
+    if out is not None and compiled.form() != "compiled":
+        raise click.ClickException(
+            "--out: figures are of the compiled transport only: run `make compile` and try again"
+        )
     names = [name.strip() for name in cases.split(",") if name.strip()] or list(_QUICK if quick else _GROUPS)
     if unknown := [name for name in names if name not in _GROUPS]:
         raise click.UsageError(f"there is no case {unknown[0]!r}: choose of {', '.join(_GROUPS)}")

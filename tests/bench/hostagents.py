@@ -52,7 +52,7 @@ async def run(bench: Bench) -> None:
     nodes, each = (int(word) for word in wanted.split("x"))
     if each != _EACH:
         raise ValueError(f"HOSTAGENTS={wanted}: a node of the population has {_EACH} instances")
-    most = min(_MOST_PORTS, _raised_files() - _SPARE_FILES)
+    most = min(_MOST_PORTS, raise_open_files() - _SPARE_FILES)
     direct = min(nodes * each, most) // each
     crowds = [
         Crowd("agents", f"{nodes:,} host agents with {each} instances each", nodes, nodes),
@@ -61,19 +61,19 @@ async def run(bench: Bench) -> None:
     async with stand((bench.kept or bench.directory) / f"{GROUP}-{nodes}", nodes * each, replicas=0) as made:
         file = made.directory / "reports"
         if not file.exists():
-            await asyncio.to_thread(_write_reports, made, file)
+            await asyncio.to_thread(write_reports, made, file)
         for crowd in crowds:
             await _measure(bench, made, file, crowd)
 
 
-def _raised_files() -> int:
+def raise_open_files() -> int:
     """As many open files as the machine allows, for the replica too, which inherits it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most
 
 
-def _write_reports(made: Stand, file: Path) -> None:
+def write_reports(made: Stand, file: Path) -> None:
     population = iter(made.population)
     part = file.with_suffix(".part")
     with part.open("w") as out:
@@ -93,8 +93,8 @@ async def _measure(bench: Bench, made: Stand, file: Path, crowd: Crowd) -> None:
             await asyncio.sleep(0.1)
     await asyncio.sleep(2)
     empty = memory_bytes(replica.pid)
-    async with _crowd(replica, file, crowd) as processes:
-        await _all(processes, "synced", _SYNC_S)
+    async with node_processes(replica.grpc, file, crowd.kind, crowd.nodes) as processes:
+        await read_lines(processes, "synced", _SYNC_S)
         bench.fact(GROUP, f"{crowd.name}: memory of the replica for each connection and watch",
                    [(memory_bytes(replica.pid) - empty) / crowd.connections / 1024], "KiB")  # fmt: skip
         idle = await _usage(replica, made, 10.0)
@@ -102,7 +102,7 @@ async def _measure(bench: Bench, made: Stand, file: Path, crowd: Crowd) -> None:
         seconds = _INTERVAL_S * (0.5 if bench.quick else 2.2)
         busy = await _usage(replica, made, seconds)
         _tell(processes)
-        told = [json.loads(line) for line in await _all(processes, "{", 120.0)]
+        told = [json.loads(line) for line in await read_lines(processes, "{", 120.0)]
     _note(bench, crowd, told, seconds, idle, busy)
     bench.fact(GROUP, f"{crowd.name}: memory of the replica", [memory_bytes(replica.pid) / 1e6], "MB")
     bench.fact(GROUP, f"{crowd.name}: expired", [await _expired(replica)], "")
@@ -145,16 +145,19 @@ async def _expired(replica: ReplicaProcess) -> float:
 
 
 @asynccontextmanager
-async def _crowd(replica: ReplicaProcess, file: Path, crowd: Crowd) -> AsyncIterator[list[asyncio.subprocess.Process]]:
-    share = -(-crowd.nodes // _PROCESSES)
+async def node_processes(
+    addresses: str, file: Path, kind: str, nodes: int
+) -> AsyncIterator[list[asyncio.subprocess.Process]]:
+    """So many nodes at these replicas (comma-separated), in a few processes; FILE has their reports."""
+    share = -(-nodes // _PROCESSES)
     processes = []
     try:
-        for first in range(0, crowd.nodes, share):
-            count = min(share, crowd.nodes - first)
+        for first in range(0, nodes, share):
+            count = min(share, nodes - first)
             numbers = (str(first), str(count), str(_INTERVAL_S))
             processes.append(
                 await asyncio.create_subprocess_exec(
-                    *(sys.executable, "-m", "tests.bench.nodes", crowd.kind, replica.grpc, str(file), *numbers),
+                    *(sys.executable, "-m", "tests.bench.nodes", kind, addresses, str(file), *numbers),
                     cwd=ROOT,
                     stdin=asyncio.subprocess.PIPE,
                     stdout=asyncio.subprocess.PIPE,
@@ -169,7 +172,7 @@ async def _crowd(replica: ReplicaProcess, file: Path, crowd: Crowd) -> AsyncIter
             await process.wait()
 
 
-async def _all(processes: list[asyncio.subprocess.Process], begins: str, timeout_s: float) -> list[str]:
+async def read_lines(processes: list[asyncio.subprocess.Process], begins: str, timeout_s: float) -> list[str]:
     """The next line of each."""
     lines = []
     async with asyncio.timeout(timeout_s):

@@ -28,6 +28,8 @@ async def run(bench: Bench) -> None:
         idle = await _cores(made, 1, asyncio.sleep(seconds))
         bench.fact(GROUP, "idle replica", [100 * idle], "% of a core")
         await _following(bench, made, seconds, idle)
+        alone = await _cores(made, 0, _lookups(made, seconds))
+        bench.fact(GROUP, f"{LOOKUPS_PER_S} lookups/s alone: replica's processor", [100 * alone], "% of a core")
         await _mixed(bench, made, seconds)
 
 
@@ -38,19 +40,24 @@ async def _following(bench: Bench, made: Stand, seconds: float, idle: float) -> 
     other = await _cores(made, 1, load.grpc(made.hq("ReportStatuses"), heartbeats, seconds, paced))
     bench.fact(GROUP, "CPU per heartbeat at another replica", [(other - idle) / HEARTBEATS_PER_S * 1e6], "µs")
     async with Watched(made) as watched:
-        other = await _cores(made, 1, _changes(made, seconds, 64))
+        other = await _cores(made, 1, send_changes(made, seconds, 64))
     rate = watched.changes["status"] / seconds
     bench.fact(GROUP, "CPU per change at another replica", [(other - idle) / max(1.0, rate) * 1e6], "µs")
 
 
-async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
+async def _lookups(made: Stand, seconds: float) -> None:
+    """Few enough that each finds the replica idle."""
     lookup = service_pb2.FindInstancesRequest(filter={"service_id": ["lookup-100"]}).SerializeToString()
+    await load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 8, LOOKUPS_PER_S))
+
+
+async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
     heartbeats = by_fifty(made.population, 4)
     async with Watched(made) as watched:
         everything = asyncio.gather(
-            load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 8, LOOKUPS_PER_S)),
+            _lookups(made, seconds),
             load.grpc(made.hq("ReportStatuses"), heartbeats, seconds, Shape(1, 32, HEARTBEATS_PER_S / 50 / 4)),
-            _changes(made, seconds, 4, CHANGES_PER_S / 4),
+            send_changes(made, seconds, 4, CHANGES_PER_S / 4),
         )
         cores = await _cores(made, 0, everything)
     bench.fact(GROUP, "mixed load: lookups", [LOOKUPS_PER_S], "/s")
@@ -61,7 +68,7 @@ async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
     bench.fact(GROUP, "mixed load: etcd value and key bytes", [sum(watched.size.values()) / seconds], "B/s")
 
 
-async def _changes(made: Stand, seconds: float, agents: int, rate: float = 0.0) -> None:
+async def send_changes(made: Stand, seconds: float, agents: int, rate: float = 0.0) -> None:
     stored = islice(made.population, 1_000, 1_000 + agents)  # others than those whose heartbeats go on meanwhile
     first = sequence()
     reports = [change_of(s, first).SerializeToString() for s in stored]

@@ -1,4 +1,5 @@
 """Simulated nodes in a process of their own: `python -m tests.bench.nodes KIND ADDRESS FILE FIRST COUNT INTERVAL`.
+ADDRESS: of a replica, or of several with commas between.
 
 KIND `agents`: each node is the host agent's own connection, watch and batches, with supervisors that are no processes.
 KIND `direct`: each supervisor has a connection and a watch of its own. FILE has a line for each node: the encoded
@@ -63,7 +64,7 @@ class Party:
 
     def __init__(self, address: str, reports: list[bytes], query: dict[str, list[str]], tally: Tally) -> None:
         self.tally, self._reports = tally, reports
-        self.upstream = Upstream([address], Credentials(CredentialFiles()), MonotonicClock(), random.Random())
+        self.upstream = Upstream(address.split(","), Credentials(CredentialFiles()), MonotonicClock(), random.Random())
         self._query = query
 
     async def follow(self) -> None:
