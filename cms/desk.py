@@ -19,17 +19,16 @@ from cms.ledger.decide import Decision, confirm, decide
 from cms.ledger.decide import TaskChange as Happens
 from cms.ledger.instances import InstanceKey
 from cms.ledger.limits import DomainLimits
-from cms.ledger.states import TaskEvent
+from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Task
 from cms.moves import MOST_AT_ONCE, first_part, next_part
 from cms.orders import CmsOrders
 from cms.permits import CmsAccessChecks
-from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, WINDOWS, budget_of, move, task_of
+from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, WINDOWS, budget_of, move, rule_for, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import Change, Controller, RecordChanged, Unreadable
 from serving.errors import InvalidRequest
 from serving.rights.patterns import IdentityPattern
-from serving.rights.rules import LEAVE
 
 log = logging.getLogger(__name__)
 
@@ -113,7 +112,7 @@ class CmsController:
             return ""
         check = self._reaches.check_task
         refusal = self.controller.rights.refusal(
-            record.access, LEAVE, lambda access: check(record, access, is_new=False)
+            record.access, rule_for(record), lambda access: check(record, access, is_new=False)
         )
         return str(refusal) if refusal is not None else ""
 
@@ -286,7 +285,7 @@ class CmsController:
             happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch)
             self._move(change, happens)
         is_more = is_left or answered or bool(happens or ledger.moving)
-        tidied = not is_more and self._tidy(change)
+        tidied = not is_more and self._tidy(change, now)
         self._passed_at = self._decided_at = now
         if is_more or tidied:
             ledger.decisions += 1
@@ -327,15 +326,28 @@ class CmsController:
                 change.put(TASK, task_id, record)
         return True
 
-    def _tidy(self, change: Change) -> bool:
-        """Forget work that ended long enough ago: every instance there has been heard from since, or is down."""
-        if self.book.picture.certain != self.book.locations:
-            return False  # it is unknown which instances are there
-        done = [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)][:MOST_AT_ONCE]
-        for task_id in done:
+    def _tidy(self, change: Change, now: float) -> bool:
+        """Forget waits of machines that have stopped asking, and work that ended long enough ago."""
+        unasked, ended = self._unasked(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
+        for task_id in unasked:
+            change.compare(TASK, task_id)
+            change.delete(TASK, task_id)
+        for task_id in ended:
             change.compare(ENDED, task_id)
             change.delete(ENDED, task_id)
-        return bool(done)
+        return bool(unasked or ended)
+
+    def _unasked(self, now: float) -> list[str]:
+        """Tasks of machines that wait, and have not asked again in time."""
+        waiting = (task for task in self.book.tasks.values() if task.state is State.WAITING)
+        late = (task.id for task in waiting if task.polled_at + self.book.rules.unasked_s <= now)
+        return [task_id for task_id in late if task_id in self.tasks and self.tasks[task_id].fleet_group]
+
+    def _ended_long_ago(self) -> list[str]:
+        """Work since whose end every instance there has been heard from, or is down."""
+        if self.book.picture.certain != self.book.locations:
+            return []  # it is unknown which instances are there
+        return [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)]
 
     def _is_awaited(self, record: ledger_pb2.Ended) -> bool:
         picture = self.book.picture

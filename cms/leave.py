@@ -220,10 +220,13 @@ class TaskService:
 
     async def _poll(self, task_id: str, record: ledger_pb2.Task) -> None:
         """Store the poll if it matters, and not too often."""
-        if record.state not in (State.PROVISIONAL, State.LAPSED) or task_id not in self.desk.book.tasks:
+        matters = record.state in (State.PROVISIONAL, State.LAPSED) or (
+            record.fleet_group and record.state == State.WAITING
+        )
+        if not matters or task_id not in self.desk.book.tasks:
             return
         now = self.desk.clock.now()
-        if record.state == State.PROVISIONAL and now - self._polled.get(task_id, float("-inf")) < _POLLED_S:
+        if record.state != State.LAPSED and now - self._polled.get(task_id, float("-inf")) < _POLLED_S:
             return
         if len(self._polled) > 10_000:
             self._polled.clear()

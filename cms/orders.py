@@ -54,7 +54,7 @@ class CmsOrders:
                 self._delete(change, record, order.delete, wall_ms)
                 return
             case "poll":
-                if record.state in (State.LAPSED, State.PROVISIONAL):
+                if record.state in (State.LAPSED, State.PROVISIONAL) or _waits_to_be_asked(record):
                     move(record, TaskEvent.POLL, wall_ms, version)
             case "confirm":
                 _check_owner(record, order.confirm.by)
@@ -82,6 +82,11 @@ class CmsOrders:
             epoch=self._controller.epoch, by=declare.by, at_ms=self._controller.clock.wall_ms()
         )
         change.put(DECLARED, declare.issuer, declared)
+
+
+def _waits_to_be_asked(record: ledger_pb2.Task) -> bool:
+    """A machine that asks for its reboot again keeps its wait."""
+    return bool(record.fleet_group) and record.state == State.WAITING
 
 
 def _extend(record: ledger_pb2.Task, extend: ledger_pb2.Order.Extend, wall_ms: int) -> None:

@@ -13,6 +13,7 @@ from cmspb.storage.v1 import ledger_pb2
 from control import Kind, Stored
 from control.amounts import Amount
 from serving.durations import duration_s
+from serving.rights.rules import LEAVE, LOCK, Rule
 
 TASK: Final = Kind("task", ledger_pb2.Task)
 BUDGET: Final = Kind("budget", ledger_pb2.Budget)
@@ -50,6 +51,11 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
         need=need_of(record),
         asked_at=now - max(0, wall_ms - record.created_ms) / 1000 if before is None else before.asked_at,
     )
+
+
+def rule_for(record: ledger_pb2.Task) -> Rule:
+    """What its owner must be allowed to do, also when it is granted."""
+    return LOCK if record.fleet_group else LEAVE
 
 
 def need_of(record: ledger_pb2.Task) -> Need:

@@ -48,6 +48,8 @@ def task_of(record: ledger_pb2.Task) -> pb.Task:
     task = pb.Task(host=record.host)
     for name in _SAME:
         setattr(task, name, getattr(record, name))
+    if record.fleet_group:
+        task.comment = f"FleetLock group {record.fleet_group}"
     for one in record.instance:
         task.instance.add(location=one.location, id=one.id)
     return task

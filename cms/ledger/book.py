@@ -28,6 +28,7 @@ class Rules:
         lapse_s: a provisional ok ends after this time without a poll.
         age_s: a unit that has waited for this long takes turns with repairs, and its ok is not taken back.
         turn_s: how long a turn is; as long as the pause after it.
+        unasked_s: a machine's wait for its reboot ends after this time without a question.
         patience_s: an instance not heard from for this long is not counted on.
     """
 
@@ -37,6 +38,7 @@ class Rules:
     lapse_s: float = 120.0
     age_s: float = 3600.0
     turn_s: float = 600.0
+    unasked_s: float = 900.0
     patience_s: float = 270.0
 
 

@@ -37,7 +37,10 @@ def target(path: str) -> TaskPath:
     """Raises NotFound: there is no such path."""
     found = _PATH.fullmatch(path)
     if found is None:
-        raise NotFound(f"there is no {path[:200]!r}: the API is /v1.0/tasks to /v1.4/tasks")
+        raise NotFound(
+            f"there is no {path[:200]!r}: the API is /v1.0/tasks to /v1.4/tasks, and FleetLock's /v1/pre-reboot and "
+            "/v1/steady-state"
+        )
     try:
         task_id = unquote_to_bytes(found[2] or "").decode()
     except UnicodeDecodeError as error:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from cms.checks import check_task
 from cms.leave import NotConfirmed, TaskService
 from cms.ledger.actions import actions_since
 from cms.permits import OWN_TASK, owner_of
 from cms.wire.answers import error_body, json_bytes, listed_task, verdict
+from cms.wire.fleetlock import PATHS as LOCK_PATHS
+from cms.wire.fleetlock import FleetLock, NodeLock, parse_lock, refusal_words
 from cms.wire.reading import TaskPath, is_dry_run, parse_task, target
 from serving import error_statuses
 from serving.calls.methods import Call, UnaryMethod
@@ -18,7 +20,7 @@ from serving.context import ServerContext
 from serving.errors import ServiceError
 from serving.protocol_errors import MethodNotAllowed
 from serving.rights.reach import ONESELF, Of, Reach, stored_reach
-from serving.rights.rules import LEAVE, POLL, READ, Rule
+from serving.rights.rules import LEAVE, LOCK, POLL, READ, Rule
 from serving.rights.stored import encode_access
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -26,6 +28,7 @@ _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _CONFLICTS: Final = ("FAILED_PRECONDITION", "ABORTED")
 _LATER: Final = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "RESOURCE_EXHAUSTED")
 _RETRY_S: Final = 5
+R = TypeVar("R", "_Request", NodeLock)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ class _Request:
 
 
 class WireApi:
-    """Answers `/v1.N/tasks…`. Also the site's `max_body_bytes`."""
+    """Answers `/v1.N/tasks…`, and FleetLock's two paths. Also the site's `max_body_bytes`."""
 
     max_body_bytes = 4 << 20
 
@@ -55,38 +58,48 @@ class WireApi:
             ("task", "DELETE"): self._call("Delete", self._delete, LEAVE, OWN_TASK),
             ("confirm", "POST"): self._call("Confirm", self._confirm, LEAVE, OWN_TASK),
         }
+        locks = FleetLock(leave, self._reaches)
+        calls = (
+            self._call("PreReboot", locks.lock, LOCK, locks.reach),
+            self._call("SteadyState", locks.unlock, LOCK, locks.reach),
+        )
+        self._locks = dict(zip(LOCK_PATHS, calls, strict=True))
         self.answers: dict[str, int] = {}
 
     async def __call__(self, request: SiteRequest) -> SiteAnswer:
         try:
             answer = await self._answer(request)
         except ServiceError as error:
-            answer = self._refusal(error)
+            answer = self._refusal(error, request)
         except BaseException as error:
-            answer = self._refusal(error_statuses.as_service_error(error, request.call))
+            answer = self._refusal(error_statuses.as_service_error(error, request.call), request)
         code = str(answer.status)
         self.answers[code] = self.answers.get(code, 0) + 1
         return answer
 
     async def _answer(self, request: SiteRequest) -> SiteAnswer:
+        lock = self._locks.get(request.path.rstrip("/"))
+        if lock is not None:
+            if request.method != "POST":
+                raise MethodNotAllowed(request.method, "POST")
+            return await lock(parse_lock(request, self._shared.limits.max_json_depth), request.call)
         at = target(request.path)
         kind = "confirm" if at.is_confirm else "task" if at.task_id else "list"
         method = "GET" if request.method == "HEAD" else request.method
         call = self._calls.get((kind, method))
         if call is None:
             raise MethodNotAllowed(request.method, ", ".join(m for k, m in self._calls if k == kind))
-        return await call(_Request(at, request))
+        return await call(_Request(at, request), request.call)
 
     def _call(
-        self, name: str, run: Callable[[_Request, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
-    ) -> Callable[[_Request], Awaitable[SiteAnswer]]:
+        self, name: str, run: Callable[[R, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
+    ) -> Callable[[R, Call], Awaitable[SiteAnswer]]:
         """A call behind the gate, with its line in the audit log."""
         path = f"cms.wire/{name}"
         guard = self._shared.guard(path, rule, reach)
         recorded: Any = guard.run_of(UnaryMethod(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
 
-        async def answer(request: _Request) -> SiteAnswer:
-            call = request.site.call
+        async def answer(request: R, call: Call) -> SiteAnswer:
             try:
                 if guard.admit is not None:
                     guard.admit(call)
@@ -146,7 +159,7 @@ class WireApi:
 
     # --- errors -------------------------------------------------------------------------------------------------------
 
-    def _refusal(self, error: ServiceError) -> SiteAnswer:
+    def _refusal(self, error: ServiceError, request: SiteRequest) -> SiteAnswer:
         self._shared.admission.count(error)
         status = error_statuses.http_status(error)
         headers = [_JSON]
@@ -159,7 +172,8 @@ class WireApi:
             headers.append((b"allow", error.allowed.encode()))
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        return SiteAnswer(status, headers, error_body(error))
+        is_lock = request.path.rstrip("/") in LOCK_PATHS
+        return SiteAnswer(status, headers, json_bytes(refusal_words(error)) if is_lock else error_body(error))
 
 
 def _json(status: int, value: object) -> SiteAnswer:

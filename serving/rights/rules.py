@@ -61,6 +61,7 @@ OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), Audit
 LEAVE: Final = Rule(
     "ask for approval", frozenset({Role.UPLOADER, Role.HEALER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS
 )
+LOCK: Final = Rule("lock a node for its reboot", LEAVE.roles | {Role.AGENT}, AuditLevel.ORDERS)
 POLL: Final = Rule("poll approvals", LEAVE.roles, AuditLevel.DENIALS)
 BUDGET: Final = Rule("set budgets", frozenset({Role.UPLOADER, Role.OPERATOR, Role.ADMIN}), AuditLevel.ORDERS)
 READ_METRICS: Final = Rule("read metrics", frozenset({Role.READER, Role.OPERATOR, Role.ADMIN}))

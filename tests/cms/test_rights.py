@@ -29,9 +29,9 @@ class Guarded:
     def __init__(self, cms: Cms, files: Secured) -> None:
         self.cms, self._files = cms, files
 
-    async def call(self, who: str, method: str, path: str, body: object = None) -> tuple[int, Any]:
-        """`path` from the root; who "": no token."""
-        return await asyncio.to_thread(self._call, who, method, path, body)
+    async def call(self, who: str, method: str, path: str, body: object = None, **more: str) -> tuple[int, Any]:
+        """`path` from the root; who "": no token; `more`: headers."""
+        return await asyncio.to_thread(self._call, who, method, path, body, more)
 
     async def ask(self, who: str, task_id: str, host: str, issuer: str = "wall-e") -> int:
         return (await self.call(who, "POST", "/v1.4/tasks", task(task_id, host, issuer=issuer)))[0]
@@ -39,8 +39,8 @@ class Guarded:
     async def order(self, who: str, name: str, body: object, service: str = "CmsService") -> int:
         return (await self.call(who, "POST", f"/cms.v1.{service}/{name}", body))[0]
 
-    def _call(self, who: str, method: str, path: str, body: object) -> tuple[int, Any]:
-        headers = {"content-type": "application/json"}
+    def _call(self, who: str, method: str, path: str, body: object, more: dict[str, str]) -> tuple[int, Any]:
+        headers = {"content-type": "application/json"} | more
         if who:
             headers["authorization"] = f"Bearer {self._files.issuer.token(who)}"
         data = None if body is None else json.dumps(body).encode()

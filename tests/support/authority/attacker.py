@@ -131,7 +131,7 @@ class Attack:
             verb, page, body = requests.WIRE[path.removeprefix(_WIRE)]
             page = page.replace("wire-n1", self._word(plain=True))
             content = json.dumps(self._spoiled_body(body)) if body is not None else None
-        headers = {"content-type": "application/json", **dict(self._proof)}
+        headers = {"content-type": "application/json", "fleet-lock-protocol": "true", **dict(self._proof)}
         answer = await self.http.request(verb, f"https://{server.http}{page}", content=content, headers=headers)
         code = "OK" if answer.is_success else "INTERNAL" if answer.status_code == 500 else str(answer.status_code)
         return f"{server.name} {verb} {page} {content}", code, answer.text

@@ -157,7 +157,7 @@ class Matrix:
             call.leave()
 
     async def _site(self, server: Guarded, verb: str, path: str, body: Any, caller: str) -> tuple[str, str]:
-        headers = {"content-type": "application/json", **dict(self._proof(caller))}
+        headers = {"content-type": "application/json", "fleet-lock-protocol": "true", **dict(self._proof(caller))}
         content = None if body is None else json.dumps(body)
         answer = await self._http.request(verb, f"https://{server.http}{path}", content=content, headers=headers)
         known = {401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND", 503: "UNAVAILABLE"}

@@ -102,6 +102,8 @@ WIRE: Final[dict[str, tuple[str, str, Body | None]]] = {
     "Get": ("GET", "/v1.4/tasks/wire-n1", None),
     "Delete": ("DELETE", "/v1.4/tasks/wire-n1", None),
     "Confirm": ("POST", "/v1.4/tasks/wire-n1/confirm", {}),
+    "PreReboot": ("POST", "/v1/pre-reboot", {"client_params": {"id": "n1", "group": "web"}}),
+    "SteadyState": ("POST", "/v1/steady-state", {"client_params": {"id": "n1", "group": "web"}}),
 }
 
 NANNY: Final[dict[str, Body]] = {

@@ -1,0 +1,111 @@
+"""FleetLock: machines that update themselves ask for their reboot, and say when they are back.
+
+A lock is a task of the ledger whose id is the node's name; it belongs to the node, whoever speaks for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
+
+from cms.checks import check_hosts
+from cms.leave import TaskService
+from cms.ledger.states import State
+from cms.permits import CmsAccessChecks
+from cms.wire.answers import json_bytes
+from cmspb.storage.v1 import ledger_pb2
+from serving.calls.methods import Call
+from serving.encoding.jsonio import refuse_deep
+from serving.errors import InvalidRequest, NotFound, ServiceError, invalid
+from serving.rights.access import Access
+from serving.rights.reach import Of, checked_reach
+from serving.rights.rules import LOCK
+from serving.rights.stored import encode_access
+from serving.standard.site import SiteAnswer, SiteRequest
+
+PATHS: Final = ("/v1/pre-reboot", "/v1/steady-state")
+_ISSUER: Final = "fleetlock"
+_HEADER: Final = b"fleet-lock-protocol"
+_JSON: Final = (b"content-type", b"application/json; charset=utf-8")
+_is_group = re.compile(r"[A-Za-z0-9.-]{1,100}").fullmatch
+
+
+class NodeLock(NamedTuple):
+    """What a machine asks for: its node's name, and the group it says it is of."""
+
+    id: str
+    group: str
+
+
+class FleetLock:
+    """The two calls. `reach`: a caller locks and unlocks nodes within its own scope."""
+
+    def __init__(self, leave: TaskService, reaches: CmsAccessChecks) -> None:
+        self._leave, self._reaches = leave, reaches
+        self.reach = checked_reach(Of.NODE, _check_node)
+
+    async def lock(self, wanted: NodeLock, call: Call) -> SiteAnswer:
+        """200: the machine may reboot, and this is final. 409: it waits, and asks again."""
+        task = ledger_pb2.Task(
+            id=wanted.id,
+            type="automated",
+            issuer=_ISSUER,
+            action="reboot",
+            host=[wanted.id],
+            fleet_group=wanted.group,
+            owner=_owner_of(wanted),
+            access=encode_access(call.access),
+        )
+        call.note_write(wanted.id)
+        record, why = await self._leave.create(task)
+        message = self._reaches.visible_why(why, call.access, record).message
+        if record.state == State.GRANTED:
+            return SiteAnswer(200, [_JSON], json_bytes({"message": message}))
+        headers = [_JSON, (b"retry-after", b"%d" % max(why.retry_after_s, 1))]
+        return SiteAnswer(409, headers, json_bytes({"kind": "failed_lock", "value": message}))
+
+    async def unlock(self, wanted: NodeLock, call: Call) -> SiteAnswer:
+        """The node is back, or does not want to reboot any more. What is not locked is unlocked."""
+        call.note_write(wanted.id)
+        with suppress(NotFound):
+            await self._leave.end(wanted.id, _owner_of(wanted))
+        return SiteAnswer(200, [_JSON], json_bytes({"message": f"{wanted.id} is not locked"}))
+
+
+def parse_lock(request: SiteRequest, max_depth: int) -> NodeLock:
+    """Raises InvalidRequest, naming the field."""
+    if request.headers.get(_HEADER) != b"true":
+        raise invalid("fleet-lock-protocol", "send the header `fleet-lock-protocol: true`")
+    refuse_deep(request.body, max_depth)
+    try:
+        body = json.loads(request.body)
+    except (ValueError, RecursionError) as error:
+        raise invalid("", f"the body is not valid JSON: {str(error)[:200]}") from error
+    said = body.get("client_params") if isinstance(body, dict) else None
+    if not isinstance(said, dict):
+        raise invalid("client_params", "the body must be a JSON object with an object client_params")
+    node, group = said.get("id"), said.get("group")
+    if not isinstance(node, str):
+        raise invalid("client_params.id", "must be a string: the node's name as HQ knows it")
+    check_hosts([node], "client_params.id")
+    if not (isinstance(group, str) and _is_group(group)):
+        raise invalid("client_params.group", "use 1 to 100 letters, digits and .-")
+    return NodeLock(node, group)
+
+
+def refusal_words(error: ServiceError) -> dict[str, Any]:
+    """An error as the protocol has it."""
+    value = str(error)
+    if isinstance(error, InvalidRequest):
+        value = "; ".join(f"{one.field}: {one.description}" for one in error.violations[:5])
+    return {"kind": error.reason, "value": value}
+
+
+def _check_node(wanted: NodeLock, access: Access) -> None:
+    access.check_node(wanted.id, LOCK.roles, "client_params.id")
+
+
+def _owner_of(wanted: NodeLock) -> str:
+    return f"node/{wanted.id}"
