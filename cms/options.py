@@ -18,7 +18,7 @@ from control.locations import location_flags, locations_of
 from control.process import dev_flags, kit_flags, listening_flags
 from serving.auth import security as settings
 from serving.auth.watched_files import BadSecurity, WatchedFiles
-from serving.flags import Duration, Flags, together
+from serving.flags import Duration, Flags, together, usage_errors
 from serving.rights.patterns import IdentityPattern
 from serving.storage.flags import etcd_flags
 
@@ -124,9 +124,7 @@ def book_of(given: Mapping[str, Any], sites: WatchedFiles[DomainLimits] | None) 
     return book
 
 
+@usage_errors(BadSecurity)
 def sites_of(given: Mapping[str, Any]) -> WatchedFiles[DomainLimits] | None:
     """The file of sites. Raises UsageError."""
-    try:
-        return sites_file(given["sites"], given["max_busy_hosts"]) if given["sites"] else None
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
+    return sites_file(given["sites"], given["max_busy_hosts"]) if given["sites"] else None

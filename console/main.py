@@ -23,7 +23,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Flags, ServerCommand, limits_of
+from serving.flags import Flags, ServerCommand, limits_of, usage_errors
 from serving.process import freeze_gc, relax_gc, run, when_told_to_stop
 from serving.sockets import is_loopback
 from serving.telemetry.logs import set_up_logs
@@ -114,6 +114,7 @@ def serve(**given: Any) -> None:
         sys.exit(1)
 
 
+@usage_errors(BadSecurity, BadCredentials, OSError)
 def _check_options(given: dict[str, Any]) -> tuple[Security | None, Credentials | None, bytes]:
     """Raises UsageError, naming the flag."""
     if not (is_loopback(given["http"]) or given["tls_cert"] or given["insecure"]):
@@ -131,12 +132,9 @@ def _check_options(given: dict[str, Any]) -> tuple[Security | None, Credentials 
             "tokens would be sent to other machines in plain text: give --server-ca for TLS with all servers, or "
             "--insecure if the network itself is protected"
         )
-    try:
-        security = security_of({**_NO_CALLERS, **given}, SystemClock(), None)
-        files = CredentialFiles(given["server_ca"], "", "", "")
-        return security, Credentials(files) if given["server_ca"] else None, _key(given["session_key"])
-    except (BadSecurity, BadCredentials, OSError) as error:
-        raise click.UsageError(str(error)) from error
+    security = security_of({**_NO_CALLERS, **given}, SystemClock(), None)
+    files = CredentialFiles(given["server_ca"], "", "", "")
+    return security, Credentials(files) if given["server_ca"] else None, _key(given["session_key"])
 
 
 def _key(name: str) -> bytes:

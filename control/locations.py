@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
-from serving.flags import F, Flags, together
+from serving.flags import F, Flags, together, usage_errors
 from serving.sockets import is_loopback
 
 Addresses = dict[str, tuple[str, ...]]  # host:port of each replica, by the name of the location
@@ -50,6 +50,7 @@ def locations_of(given: Mapping[str, Any], fallback: str = "") -> Addresses:
     return found
 
 
+@usage_errors(BadCredentials, ValueError)
 def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Credentials:
     """The credentials for these addresses.
 
@@ -59,15 +60,10 @@ def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Creden
     outside = next((one for one in addresses if not is_loopback(one)), "")
     if outside and not files.ca and not given["insecure"]:
         raise click.UsageError(f"connections to {outside} would be in plain text: give --hq-ca for TLS, or --insecure")
-    try:
-        return Credentials(files)
-    except (BadCredentials, ValueError) as error:
-        raise click.UsageError(str(error)) from error
+    return Credentials(files)
 
 
+@usage_errors(BadCredentials, ValueError)
 def clients_of(locations: Addresses, credentials: Credentials) -> dict[str, Client]:
     """A client for each location; call it inside the running event loop. Raises UsageError."""
-    try:
-        return {name: Client(each, credentials=credentials) for name, each in locations.items()}
-    except (BadCredentials, ValueError) as error:
-        raise click.UsageError(str(error)) from error
+    return {name: Client(each, credentials=credentials) for name, each in locations.items()}

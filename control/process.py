@@ -25,7 +25,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Duration, F, Flags, limits_of, together, tracing_to
+from serving.flags import Duration, F, Flags, limits_of, together, tracing_to, usage_errors
 from serving.listeners import Addresses
 from serving.telemetry.logs import set_up_logs
 from store.embedded import DataDirInUse, EmbeddedEtcd, EtcdFailed, EtcdNotFound
@@ -101,33 +101,27 @@ def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Co
     return ControlConfig(given["prefix"], process, given["term"], compact_s, stop_file, open_command)
 
 
+@usage_errors(BadSecurity)
 def security_from(given: Mapping[str, Any]) -> Security | None:
     """From the flags of `serve`; None: none was requested. Raises UsageError."""
     check_exposed(given)
-    try:
-        return security_of(given, SystemClock(), None)
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
+    return security_of(given, SystemClock(), None)
 
 
+@usage_errors(BadSecurity, OSError)
 def etcd_store_from(given: Mapping[str, Any]) -> Callable[[], Store]:
     """A factory of the store in the flags of `serve`; call it inside the running event loop. Raises UsageError."""
     from serving.storage.flags import etcd_config
     from store.etcd import EtcdStore
 
-    try:
-        config = etcd_config(given)
-    except (BadSecurity, OSError) as error:
-        raise click.UsageError(str(error)) from error
+    config = etcd_config(given)
     return lambda: EtcdStore(config)
 
 
+@usage_errors(BadSecurity)
 def check_exposed(given: Mapping[str, Any]) -> None:
     """Raises UsageError: it would be reachable from other machines without TLS or authentication."""
-    try:
-        check_exposure(given)
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
+    check_exposure(given)
 
 
 def context_of(given: Mapping[str, Any], name: str, config: ControlConfig, security: Security | None) -> ServerContext:

@@ -26,7 +26,7 @@ from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
-from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to
+from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to, usage_errors
 from serving.listeners import Addresses
 from serving.process import collect_young, freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
@@ -100,16 +100,14 @@ def cli(**given: Any) -> None:
     _run(file, given, security, dialer)
 
 
+@usage_errors(BadSecurity, BadCredentials)
 def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     """The security of the gateway's callers, and its credentials for its locations."""
     files = CredentialFiles(*(given[f"location_{name}"] for name in ("ca", "cert", "key", "token_file")))
-    try:
-        check_exposure(given, forwards=True)
-        security = security_of(given, FederatedSystemClock(), None, DENIED_BY_STATE, forwards=True)
-        _check_own(files, security)
-        return security, Dialer(Credentials(files))
-    except (BadSecurity, BadCredentials) as error:
-        raise click.UsageError(str(error)) from error
+    check_exposure(given, forwards=True)
+    security = security_of(given, FederatedSystemClock(), None, DENIED_BY_STATE, forwards=True)
+    _check_own(files, security)
+    return security, Dialer(Credentials(files))
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:

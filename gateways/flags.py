@@ -17,7 +17,7 @@ from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import Duration, Flags, together
+from serving.flags import Duration, Flags, together, usage_errors
 from serving.sockets import is_loopback
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -95,14 +95,12 @@ def _check_plain(servers: list[str], files: CredentialFiles, given: Mapping[str,
             raise click.UsageError(f"--hq {server} is on another machine: give --hq-ca for TLS, or --insecure")
 
 
+@usage_errors(BadSecurity)
 def security_from(given: Mapping[str, Any]) -> Security | None:
     """How callers are authenticated; None: without authentication, in plain text.
 
     Raises:
         UsageError: naming the flag.
     """
-    try:
-        settings.check_exposure(given)
-        return settings.security_of(given, SystemClock(), "")
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
+    settings.check_exposure(given)
+    return settings.security_of(given, SystemClock(), "")

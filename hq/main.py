@@ -28,7 +28,7 @@ from hqcli.completion import completion
 from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import ServerCommand, limits_of, listening_by, tracing_to
+from serving.flags import ServerCommand, limits_of, listening_by, tracing_to, usage_errors
 from serving.listeners import Addresses
 from serving.process import run, until_stopped
 from serving.storage.flags import etcd_config
@@ -90,7 +90,8 @@ def dev(store: str, data: str, **given: Any) -> None:
     faults, then the newest.
     """
     _check_liveness(given)
-    _check_exposure(given)
+    with usage_errors(BadSecurity):
+        check_exposure(given)
     _run(lambda: _dev(store, Path(data), given), given)
 
 
@@ -238,14 +239,12 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
         sys.exit(1)
 
 
+@usage_errors(BadSecurity)
 def _security(given: dict[str, Any]) -> Security | None:
-    _check_exposure(given)
+    check_exposure(given)
     if given["worker"] is not None and given["audit_log"]:
         given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own
-    try:
-        return security_of(given, SystemClock(), given["cluster"], DENIED_BY_STATE)
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
+    return security_of(given, SystemClock(), given["cluster"], DENIED_BY_STATE)
 
 
 def _check_liveness(given: dict[str, Any]) -> None:
@@ -260,13 +259,6 @@ def _check_liveness(given: dict[str, Any]) -> None:
         )
     if math.isnan(given["guard_share"]):
         raise click.UsageError("--guard-share: write a number from 0 to 1")
-
-
-def _check_exposure(given: dict[str, Any]) -> None:
-    try:
-        check_exposure(given)
-    except BadSecurity as error:
-        raise click.UsageError(str(error)) from error
 
 
 cli.add_command(audit)

@@ -157,6 +157,15 @@ class Flags:
         )
 
 
+@contextmanager
+def usage_errors(*kinds: type[Exception]) -> Iterator[None]:
+    """Errors of these kinds say that a flag is wrong: raise UsageError instead. Also a decorator."""
+    try:
+        yield
+    except kinds as error:
+        raise click.UsageError(str(error)) from error
+
+
 def together(*options: Callable[[F], F]) -> Callable[[F], F]:
     """Several flags as one decorator, shown in this order."""
 

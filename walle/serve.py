@@ -30,7 +30,7 @@ from control.process import (
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
-from serving.flags import Duration, Flags, ServerCommand, together
+from serving.flags import Duration, Flags, ServerCommand, together, usage_errors
 from serving.storage.flags import etcd_flags
 from store.port import Store
 from walle.process.config import FileConfig, load
@@ -113,15 +113,9 @@ def _file(path: Path | None) -> FileConfig:
         raise BadConfig(f"--config {path}: {error}") from error
 
 
-def _with_usage_errors(make: Callable[[], Any]) -> Any:
-    try:
-        return make()
-    except _WRONG as error:
-        raise click.UsageError(str(error)) from error
-
-
 def _run(given: dict[str, Any]) -> None:
-    settings = _with_usage_errors(lambda: _Settings(given))
+    with usage_errors(*_WRONG):
+        settings = _Settings(given)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # every call of a CMS is an event already
     run_controller("walle", given, partial(_serve, settings, given))
 
