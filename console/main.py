@@ -11,6 +11,7 @@ import click
 
 from console.backends.asking import OF_HQ, OWN_AUDIENCE
 from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.history import HistoryClient
 from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
@@ -35,6 +36,7 @@ _PARTS: Final[Any] = (
     ("Nanny", "nanny", NannyClient),
     ("CMS", "cms", CmsClient),
     ("Wall-E", "walle", WalleClient),
+    ("The recorder", "recorder", HistoryClient),
 )  # flags: as Servers has them
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
@@ -69,6 +71,9 @@ def cli() -> None:
 )
 @_servers.option(
     "--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable."
+)
+@_servers.option(
+    "--recorder", multiple=True, metavar="HOST:PORT", help="The recorder: what happened before. Repeatable."
 )
 @_listening.option(
     "--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one."

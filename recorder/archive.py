@@ -70,6 +70,14 @@ class Moment(NamedTuple):
     gap: str
 
 
+class ReadinessCount(NamedTuple):
+    """Instances at a time. `least_ready`: the fewest that were ready since the time before."""
+
+    instances: int
+    ready: int
+    least_ready: int
+
+
 class DirectoryInUse(OSError):
     """Another process writes there."""
 
@@ -205,7 +213,7 @@ class Archive:
         ]
         return [gap for gap in reversed(overlapping) if cluster in ("", gap.cluster)]
 
-    def counts(self, which: Selection, times_ms: Sequence[int]) -> list[tuple[int, int]]:
+    def counts(self, which: Selection, times_ms: Sequence[int]) -> list[ReadinessCount]:
         """How many instances there were at these rising times, and how many of them ready."""
         if not times_ms:
             return []
@@ -214,12 +222,14 @@ class Archive:
         changes = sorted(
             (row for _, row in self.events(which, times_ms[0] + 1, times_ms[-1] + 1)), key=lambda r: r.at_ms
         )
-        counts, position = [], 0
+        counts, position, ready = [], 0, sum(state.values())
         for time_ms in times_ms:
+            least = ready
             while position < len(changes) and changes[position].at_ms <= time_ms:
-                _follow(state, changes[position])
+                ready += _follow(state, changes[position])
+                least = min(least, ready)
                 position += 1
-            counts.append((len(state), sum(state.values())))
+            counts.append(ReadinessCount(len(state), ready, least))
         return counts
 
     def _files(self) -> list[Path]:
@@ -324,12 +334,13 @@ def _join(found: list[Gap], gap: Gap) -> None:
     found.append(gap)
 
 
-def _follow(state: dict[tuple[str, str], bool], row: Row) -> None:
+def _follow(state: dict[tuple[str, str], bool], row: Row) -> int:
+    """Apply a change; return how many more instances are ready."""
     key = (row.cluster, row.instance)
-    if row.kind == DELETED:
-        state.pop(key, None)
-    else:
+    before = state.pop(key, False)
+    if row.kind != DELETED:
         state[key] = bool(row.ready)
+    return state.get(key, False) - before
 
 
 def _size(path: Path) -> int:

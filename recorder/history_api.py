@@ -104,13 +104,17 @@ class HistoryApi:
         times = range(since_ms, until_ms + 1, step_ms)
 
         def read() -> pb.CountInstancesOverTimeResponse:
-            which = Selection(service=request.service_id, cluster=request.cluster)
+            which = Selection(request.service_id, request.instance_id, cluster=request.cluster)
             counts = self._archive.counts(which, times)
             gaps = self._archive.gaps(since_ms, until_ms, request.cluster)
             answer = pb.CountInstancesOverTimeResponse()
-            for time_ms, (instances, ready) in zip(times, counts, strict=True):
-                in_gap = any(g.since_ms <= time_ms and (g.until_ms is None or time_ms < g.until_ms) for g in gaps)
-                answer.count.add(time=_timestamp(time_ms), instances=instances, ready=ready, in_gap=in_gap)
+            before_ms = since_ms
+            for time_ms, (instances, ready, least_ready) in zip(times, counts, strict=True):
+                in_gap = any(g.since_ms <= time_ms and (g.until_ms is None or before_ms < g.until_ms) for g in gaps)
+                answer.count.add(
+                    time=_timestamp(time_ms), instances=instances, ready=ready, in_gap=in_gap, least_ready=least_ready
+                )
+                before_ms = time_ms
             return answer
 
         return MessageAnswer(await _reading(read))

@@ -140,11 +140,17 @@ class ObservedLocation:
 
 
 def recordable(instance: instance_pb2.Instance) -> instance_pb2.Instance:
-    """A copy without what never enters the record: times of heartbeats, which change all the time."""
+    """A copy without what never enters the record: output of programs, and times of heartbeats."""
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)
     copy.status.ClearField("heartbeat")
     copy.status.ClearField("last_heartbeat_time")
+    for revision in copy.status.revision:
+        for container in revision.container:
+            if container.state.HasField("terminated"):
+                container.state.terminated.ClearField("output")
+            if container.HasField("last_termination"):
+                container.last_termination.ClearField("output")
     return copy
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from console.backends.asking import OWN_AUDIENCE
 from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.history import HistoryClient
 from console.backends.registry import RegistryClient
 
 
@@ -22,6 +23,7 @@ class Servers:
     nanny: NannyClient | None = None
     cms: CmsClient | None = None
     walle: WalleClient | None = None
+    recorder: HistoryClient | None = None
     audiences: frozenset[str] = frozenset({OWN_AUDIENCE})
 
     def parts(self) -> frozenset[str]:
@@ -31,5 +33,9 @@ class Servers:
     async def close(self) -> None:
         """End every connection."""
         await asyncio.gather(
-            *(one.close() for one in (self.registry, self.nanny, self.cms, self.walle) if one is not None)
+            *(
+                one.close()
+                for one in (self.registry, self.nanny, self.cms, self.walle, self.recorder)
+                if one is not None
+            )
         )

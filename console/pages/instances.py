@@ -7,6 +7,7 @@ import asyncio
 from console.backends.asking import Trouble, good, status_of, troubles
 from console.backends.servers import Servers
 from console.pages.hosts import host_of
+from console.pages.timeline import past_of
 from console.site.visits import Route, TemplatePage, Visit
 from console.views.instances import moves_of, revisions, row, story
 from console.views.locations import answers_except_silent, locations
@@ -17,7 +18,7 @@ class InstancePages:
     """`/instances/{cluster}/{instance}`."""
 
     def __init__(self, servers: Servers) -> None:
-        self._registry, self._walle = servers.registry, servers.walle
+        self._registry, self._walle, self._recorder = servers.registry, servers.walle, servers.recorder
 
     def routes(self) -> list[Route]:
         """Its address."""
@@ -34,7 +35,17 @@ class InstancePages:
         held = good(found, pb.FindInstancesResponse()).instances
         one = held[0] if held else None
         node = "" if isinstance(why, Trouble) else why.node_name
-        host = await host_of(self._walle, node)
+        host, past = await asyncio.gather(
+            host_of(self._walle, node),
+            past_of(
+                self._recorder,
+                visit,
+                one.meta.service_id if one is not None else "",
+                ("instances", cluster, instance),
+                instance=instance,
+                cluster=cluster,
+            ),
+        )
         shown = {
             "id": instance,
             "host": None if isinstance(host, Trouble) else host,
@@ -46,7 +57,8 @@ class InstancePages:
             "story": []
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
+            "past": past,
             "locations": locations(found),
             "troubles": troubles(found, why, host, *answers_except_silent(moved, locations(found))),
         }
-        return TemplatePage("instance.html", instance, shown, status_of(held, why))
+        return TemplatePage("instance.html", instance, shown, status_of(held or (past and past.is_known), why))

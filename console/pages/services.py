@@ -8,6 +8,7 @@ from typing import Final
 from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import Trouble, good, hidden_troubles, status_of, troubles
 from console.backends.servers import Servers
+from console.pages.timeline import Past, past_of
 from console.site.visits import Route, TemplatePage, Visit
 from console.views.disruptions import floors as floors_of
 from console.views.disruptions import held_of
@@ -38,6 +39,7 @@ class ServicePages:
 
     def __init__(self, servers: Servers) -> None:
         self._registry, self._cms, self._nanny = servers.registry, servers.cms, servers.nanny
+        self._recorder = servers.recorder
 
     def routes(self) -> list[Route]:
         """Their addresses."""
@@ -77,14 +79,19 @@ class ServicePages:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
-        (counted, revisions, (reasons, bad), fine), (moved, budgets, asked) = await asyncio.gather(
+        (counted, revisions, (reasons, bad), fine), (moved, budgets, asked, past) = await asyncio.gather(
             asyncio.gather(
                 self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
                 self._registry.counts(pb.COUNT_GROUP_REVISION, where),
                 self._registry.unready([service], _ROWS),
                 self._registry.page(well, _ROWS),
             ),
-            asyncio.gather(self._registry.transitions(), self._budgets(service), self._roll_out(service)),
+            asyncio.gather(
+                self._registry.transitions(),
+                self._budgets(service),
+                self._roll_out(service),
+                self._past(visit, service),
+            ),
         )
         floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
         rolled = good(asked, npb.GetServiceResponse()).service
@@ -122,13 +129,16 @@ class ServicePages:
                 wanted_of(all_of_it) - all_of_it.ready,
             ),
             "changes": changes,
+            "past": past,
             "is_all_heard": not troubles(*unknown_changes),
             "locations": known,
             "troubles": troubles(
                 counted, revisions, reasons, bad, fine, *hidden_troubles(budgets, asked, *unknown_changes)
             ),
         }
-        return TemplatePage("service.html", service, shown, status_of(all_of_it.total or silent, counted))
+        return TemplatePage(
+            "service.html", service, shown, status_of(all_of_it.total or silent or (past and past.is_known), counted)
+        )
 
     async def _budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
         """Of the CMS, for floors; none where there is no CMS: the default counts then."""
@@ -137,6 +147,14 @@ class ServicePages:
     async def _roll_out(self, service: str) -> npb.GetServiceResponse | Trouble:
         """As Nanny knows it; empty: there is no Nanny."""
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
+
+    async def _past(self, visit: Visit, service: str) -> Past | None:
+        """What the recorder has of it, with the orders that Nanny knows."""
+        orders: npb.ListHistoryResponse | Trouble = npb.ListHistoryResponse()
+        if self._nanny is not None and self._recorder is not None:
+            orders = await self._nanny.history(service)
+        entries = good(orders, npb.ListHistoryResponse()).entry
+        return await past_of(self._recorder, visit, service, ("services", service), orders=entries)
 
     async def _by_location(self, service: str, known: list[LocationRow]) -> list[tuple[str, pb.InstanceCount]]:
         """Nothing where there is one location only."""

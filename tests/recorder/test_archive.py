@@ -52,6 +52,35 @@ def test_each_day_can_be_read_alone(tmp_path: Path) -> None:
     assert ids(archive, DAY + 15, service="other") == []
 
 
+def test_a_dip_between_two_counts_is_not_lost(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    rows = [
+        put(DAY + 10, "web-1"),
+        put(DAY + 10, "web-2"),
+        put(DAY + 1_500, "web-1", pb.EVENT_KIND_NOT_READY, ready=False),
+    ]
+    archive.write(DAY + 10, rows, [], ["ams"], {})
+    archive.write(
+        DAY + 1_600, [put(DAY + 1_600, "web-1", pb.EVENT_KIND_READY), gone(DAY + 2_500, "web-2")], [], ["ams"], {}
+    )
+    times = [DAY + 1_000, DAY + 2_000, DAY + 3_000]
+    assert archive.counts(Selection(service="web"), times) == [(2, 2, 2), (2, 2, 1), (1, 1, 1)]
+    assert archive.counts(Selection(instance="web-2"), times) == [(1, 1, 1), (1, 1, 1), (0, 0, 0)]
+
+
+def test_what_programs_print_never_enters_the_record() -> None:
+    crashed = instance("web-1", ready=False)
+    container = crashed.status.revision.add(id="r1").container.add(name="main", restart_count=1)
+    container.last_termination.exit_code, container.last_termination.output = 3, "a line of its output"
+    container.state.terminated.exit_code, container.state.terminated.output = 3, "another line"
+    location = ObservedLocation("ams", {})
+    step = location.apply(Changes((service_pb2.WatchEvent(version=7, put=crashed),), "", SOURCES), DAY)
+    assert b"line" not in step.rows[0].body
+    kept = instance_pb2.Instance.FromString(step.rows[0].body).status.revision[0].container[0]
+    assert kept.last_termination.exit_code == kept.state.terminated.exit_code == 3
+    assert crashed.status.revision[0].container[0].last_termination.output  # HQ's own is left alone
+
+
 def test_before_the_first_day_nothing_is_made_up(tmp_path: Path) -> None:
     archive = Archive(tmp_path, 30, 1 << 30)
     archive.write(DAY + 10, [put(DAY + 10, "web-1")], [], ["ams"], {})

@@ -112,30 +112,34 @@ class FindInstancesAtResponse(_message.Message):
     def __init__(self, instance: _Optional[_Iterable[_Union[_instance_pb2.Instance, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., age: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., gap: _Optional[str] = ...) -> None: ...
 
 class CountInstancesOverTimeRequest(_message.Message):
-    __slots__ = ("service_id", "since", "until", "step", "cluster")
+    __slots__ = ("service_id", "since", "until", "step", "cluster", "instance_id")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SINCE_FIELD_NUMBER: _ClassVar[int]
     UNTIL_FIELD_NUMBER: _ClassVar[int]
     STEP_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_ID_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     since: _timestamp_pb2.Timestamp
     until: _timestamp_pb2.Timestamp
     step: _duration_pb2.Duration
     cluster: str
-    def __init__(self, service_id: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., step: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cluster: _Optional[str] = ...) -> None: ...
+    instance_id: str
+    def __init__(self, service_id: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., step: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., cluster: _Optional[str] = ..., instance_id: _Optional[str] = ...) -> None: ...
 
 class Count(_message.Message):
-    __slots__ = ("time", "instances", "ready", "in_gap")
+    __slots__ = ("time", "instances", "ready", "in_gap", "least_ready")
     TIME_FIELD_NUMBER: _ClassVar[int]
     INSTANCES_FIELD_NUMBER: _ClassVar[int]
     READY_FIELD_NUMBER: _ClassVar[int]
     IN_GAP_FIELD_NUMBER: _ClassVar[int]
+    LEAST_READY_FIELD_NUMBER: _ClassVar[int]
     time: _timestamp_pb2.Timestamp
     instances: int
     ready: int
     in_gap: bool
-    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., instances: _Optional[int] = ..., ready: _Optional[int] = ..., in_gap: _Optional[bool] = ...) -> None: ...
+    least_ready: int
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., instances: _Optional[int] = ..., ready: _Optional[int] = ..., in_gap: _Optional[bool] = ..., least_ready: _Optional[int] = ...) -> None: ...
 
 class CountInstancesOverTimeResponse(_message.Message):
     __slots__ = ("count",)
