@@ -127,6 +127,7 @@ class NannyClient(ControllerClient):
             "PauseActions": npb.PauseActionsResponse,
             "ResumeActions": npb.ResumeActionsResponse,
             "StopService": npb.StopServiceResponse,
+            "UpdateService": npb.UpdateServiceResponse,
         }
         return await self._order(request, answers[name])
 

@@ -9,7 +9,7 @@ from console.backends.servers import Servers
 from console.pages.hosts import host_of
 from console.pages.timeline import past_of
 from console.site.visits import Route, TemplatePage, Visit
-from console.views.instances import moves_of, revisions, row, story
+from console.views.instances import last_output, moves_of, revisions, row, story
 from console.views.locations import answers_except_silent, locations
 from hqpb.v1 import service_pb2 as pb
 
@@ -57,6 +57,7 @@ class InstancePages:
             "story": []
             if isinstance(why, Trouble)
             else story(one, why, [move for _, move in moves_of(moved)], visit.now_s),
+            "output": last_output(one),
             "past": past,
             "locations": locations(found),
             "troubles": troubles(found, why, host, *answers_except_silent(moved, locations(found))),

@@ -1,4 +1,4 @@
-"""The first page: what is wrong, the worst first; then the totals. And the search."""
+"""The first page: what is wrong, the worst first; then the totals."""
 
 from __future__ import annotations
 
@@ -7,20 +7,19 @@ from collections.abc import Sequence
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
-from console.backends.asking import Trouble, good, hidden_troubles, troubles
+from console.backends.asking import Trouble, good, troubles
 from console.backends.registry import MOST_MOVES
 from console.backends.servers import Servers
-from console.site.visits import Redirect, Route, TemplatePage, Visit
+from console.site.visits import Route, TemplatePage, Visit
 from console.views import problems as views
 from console.views import readiness
 from console.views.disruptions import cms_problems, held_of, totals
 from console.views.disruptions import floors as floors_of
-from console.views.instances import are_cut, is_crashing, moves_of, row
+from console.views.instances import LastOutput, are_cut, is_crashing, last_output, moves_of, row
 from console.views.locations import answers_except_silent, location_problems, locations, silent
 from console.views.repairs import dead_problem, fuses_out, walle_problems
 from console.views.repairs import incidents as incidents_of
 from console.views.rollouts import nanny_problems
-from console.views.urls import url
 from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
@@ -32,14 +31,14 @@ _MOST_NAMED: Final = 200  # services in one filter
 
 
 class Overview:
-    """`/` and `/find`."""
+    """`/`."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers, self._controllers = servers, ControllerProblems(servers)
 
     def routes(self) -> list[Route]:
-        """Its addresses."""
-        return [Route("GET", "/", self.first), Route("GET", "/find", self.find)]
+        """Its address."""
+        return [Route("GET", "/", self.first)]
 
     async def first(self, visit: Visit) -> TemplatePage:
         """Problems first."""
@@ -56,7 +55,7 @@ class Overview:
         counts = good(counted, pb.CountInstancesResponse())
         known, floors = locations(counted), floors_of(budgets)
         below = readiness.lacking(counts.groups, floors, held_of(budgets))
-        reasons, scattered = await asyncio.gather(
+        (reasons, outputs), scattered = await asyncio.gather(
             self._reasons([one for one in below if one.key][:_EXPLAINED], visit.now_s),
             self._scattered_problems([one for one in counts.groups if one not in below], visit.now_s),
         )
@@ -69,7 +68,7 @@ class Overview:
                 *scattered,
                 *location_problems(counts.sources, visit.now_s),
                 *views.guard_problems(guards, visit.now_s),
-                *readiness.service_problems(below, floors, reasons, totals(budgets), silent(counted)),
+                *readiness.service_problems(below, floors, reasons, totals(budgets), silent(counted), outputs),
                 *views.expiry_problem(
                     [move for _, move in moves_of(moved)], visit.now_s, is_cut=are_cut(moved, MOST_MOVES)
                 ),
@@ -87,15 +86,19 @@ class Overview:
         }
         return TemplatePage("overview.html", "Problems", shown)
 
-    async def _reasons(self, below: Sequence[pb.InstanceCount], now_s: float) -> dict[str, str]:
-        """Why instances of these services are not ready: counted over all, with the words of some."""
+    async def _reasons(
+        self, below: Sequence[pb.InstanceCount], now_s: float
+    ) -> tuple[dict[str, str], dict[str, LastOutput | None]]:
+        """Why instances of these services are not ready: counted over all, with the words and output of some."""
         asked = (self._servers.registry.unready([one.key], _SAMPLE) for one in below)
-        found = {}
+        found, outputs = {}, {}
         for one, (by_reason, page) in zip(below, await asyncio.gather(*asked), strict=True):
-            rows = [row(instance, now_s) for instance in good(page, pb.FindInstancesResponse()).instances]
+            instances = good(page, pb.FindInstancesResponse()).instances
+            rows = [row(instance, now_s) for instance in instances]
+            outputs[one.key] = next(filter(None, map(last_output, instances)), None)
             counts = good(by_reason, pb.CountInstancesResponse()).groups
             found[one.key] = readiness.common_reasons(rows, counts, readiness.wanted_of(one) - one.ready)
-        return found
+        return found, outputs
 
     async def _scattered_problems(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
         """What is not ready in services that stand well otherwise."""
@@ -108,60 +111,12 @@ class Overview:
         counts = good(by_reason, pb.CountInstancesResponse()).groups if len(names) <= _MOST_NAMED else []
         away = sum(readiness.wanted_of(one) - one.ready for one in few)
         reasons = readiness.common_reasons([row(one, now_s) for one in instances], counts, away)
-        return readiness.scattered_problem(few, reasons, is_crashing=any(map(is_crashing, instances)))
-
-    async def find(self, visit: Visit) -> TemplatePage | Redirect:
-        """What a name could mean: straight there if it is one thing."""
-        name = visit.query.get("q", "")
-        if not name:
-            return Redirect("/")
-        registry = self._servers.registry
-        (by_id, by_service, by_node), (planned, untold) = await asyncio.gather(
-            asyncio.gather(
-                registry.page(pb.InstanceFilter(instance_id=[name]), 20),
-                registry.counts(pb.COUNT_GROUP_SERVICE, pb.InstanceFilter(service_id=[name])),
-                registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=[name])),
-            ),
-            self._search_walle(name),
+        return readiness.scattered_problem(
+            few,
+            reasons,
+            next(filter(None, map(last_output, instances)), None),
+            is_crashing=any(map(is_crashing, instances)),
         )
-        hits = [
-            (url("instances", one.meta.cluster, one.meta.id), f"instance {one.meta.id}", f"in {one.meta.cluster}")
-            for one in good(by_id, pb.FindInstancesResponse()).instances
-        ]
-        if any(one.total for one in good(by_service, pb.CountInstancesResponse()).groups):
-            hits.append((url("services", name), f"service {name}", ""))
-        if any(one.total for one in good(by_node, pb.CountInstancesResponse()).groups):
-            hits.append((url("nodes", name), f"node {name}", ""))
-        is_node = any(what.startswith("node ") for _, what, _ in hits)  # its page leads to the host
-        hits += [one for one in planned if not (is_node and one[1] == f"host {name}")]
-        if len(hits) == 1:
-            return Redirect(hits[0][0])
-        shown = {"name": name, "hits": hits, "troubles": troubles(by_id, by_service, by_node, *untold)}
-        return TemplatePage("find.html", f"Find {name}", shown)
-
-    async def _search_walle(self, name: str) -> tuple[list[tuple[str, str, str]], list[Trouble]]:
-        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks; and what it kept."""
-        walle = self._servers.walle
-        if walle is None:
-            return [], []
-        host, projects, scenarios, switch, rack = await asyncio.gather(
-            walle.host(name), walle.projects(), walle.scenarios(), walle.hosts(switch=name), walle.hosts(rack=name)
-        )
-        hits = [] if isinstance(host, Trouble) else [(url("hosts", host.host.name), f"host {name}", "in Wall-E")]
-        known = good(projects, wpb.ListProjectsResponse()).projects
-        hits += [(url("projects", name), f"project {name}", "") for one in known if one.project.id == name]
-        hits += [
-            (url("scenarios", one.id), f"planned work {one.id}", f"on switch {one.switch}" if one.switch else "")
-            for one in good(scenarios, wpb.ListScenariosResponse()).scenarios
-            if name in (one.id, one.switch, one.ticket)
-        ]
-        hits += [(url("hosts", switch=name), f"hosts behind switch {name}", "")] if _some(switch) else []
-        hits += [(url("hosts", rack=name), f"hosts in rack {name}", "")] if _some(rack) else []
-        return hits, hidden_troubles(host, projects, scenarios, switch, rack)
-
-
-def _some(found: object) -> bool:
-    return isinstance(found, wpb.ListHostsResponse) and bool(found.hosts)
 
 
 class ControllerProblems:

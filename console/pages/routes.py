@@ -5,6 +5,7 @@ from __future__ import annotations
 from console.backends.servers import Servers
 from console.pages.disruptions import DisruptionPages
 from console.pages.events import EventPages
+from console.pages.find import FindPages
 from console.pages.hosts import HostPages
 from console.pages.instances import InstancePages
 from console.pages.nodes import NodePages
@@ -20,6 +21,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
     """Every address of the console."""
     return [
         *Overview(servers).routes(),
+        *FindPages(servers).routes(),
         *ServicePages(servers).routes(),
         *SnapshotPages(servers).routes(),
         *InstancePages(servers).routes(),

@@ -13,7 +13,7 @@ from console.site.visits import Route, TemplatePage, Visit
 from console.views.disruptions import floors as floors_of
 from console.views.disruptions import held_of
 from console.views.disruptions import totals as totals_of
-from console.views.instances import moves_of, row
+from console.views.instances import last_output, moves_of, row
 from console.views.locations import LocationRow, answers_except_silent, locations
 from console.views.locations import silent as silent_in
 from console.views.readiness import common_reasons, floor_of, is_lacking, unseen, wanted_of
@@ -129,6 +129,7 @@ class ServicePages:
                 wanted_of(all_of_it) - all_of_it.ready,
             ),
             "changes": changes,
+            "output": next(filter(None, map(last_output, good(bad, pb.FindInstancesResponse()).instances)), None),
             "past": past,
             "is_all_heard": not troubles(*unknown_changes),
             "locations": known,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Final
 
 from console.backends.asking import Trouble, good, missing, status_of, troubles
@@ -38,6 +39,7 @@ class SnapshotPages:
             Route("POST", "/services/{service}/target", self.target),
             Route("POST", here + "/{snapshot}/target", self.instance_target),
             Route("POST", "/services/{service}/actions/{order}", self.order),
+            Route("POST", "/services/{service}/attributes/head", self.head),
         ]
 
     async def all(self, visit: Visit, service: str) -> TemplatePage:
@@ -72,6 +74,7 @@ class SnapshotPages:
             "targets": views.TARGETS,
             "squares": views.squares,
             "short": views.short,
+            "makes_head": found.info.set_snapshot_as_current_upon_activation,
             "is_offline": found.state == pb.SERVICE_STATE_OFFLINE,
             "troubles": troubles(asked, known, history),
         }
@@ -165,6 +168,23 @@ class SnapshotPages:
             service_id=service, by=_authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
         )
         return await self._order(url("services", service, "snapshots"), name, request, said)
+
+    async def head(self, visit: Visit, service: str) -> Redirect:
+        """Whether activating a snapshot makes it HEAD."""
+        version = visit.form.get("info_version", "")
+        if visit.form.get("set") not in ("on", "off") or not re.fullmatch(r"\d{1,18}", version):
+            raise BadPageRequest(400, "set: choose on or off, and send the info_version that the page has")
+        is_on = visit.form["set"] == "on"
+        request = pb.UpdateServiceRequest(
+            service_id=service,
+            info=pb.InfoAttributes(set_snapshot_as_current_upon_activation=is_on),
+            by=_authorship(visit),
+            request_id=request_id(visit.form.get("request_id", "")),
+            info_version=int(version),
+        )
+        request.update_mask.paths.append("set_snapshot_as_current_upon_activation")
+        said = f"Activating a snapshot {'makes it HEAD' if is_on else 'does not make it HEAD'} from now on."
+        return await self._order(url("services", service, "snapshots"), "UpdateService", request, said)
 
     async def _order(self, to: str, name: str, request: object, said: str) -> Redirect:
         if self._nanny is None:

@@ -98,6 +98,33 @@ def is_crashing(one: ipb.Instance) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
+class LastOutput:
+    """What a container printed last before it ended. `ended`: which one, and how."""
+
+    instance: str
+    href: str
+    ended: str
+    text: str
+    at: Moment
+
+
+def last_output(one: ipb.Instance | None) -> LastOutput | None:
+    """Of the container that failed last; None: none failed, or its agent sends no output."""
+    failed = [
+        (revision.id, container.name, container.last_termination)
+        for revision in (one.status.revision if one is not None else ())
+        for container in revision.container
+        if container.last_termination.output
+        and (container.last_termination.exit_code or container.last_termination.signal)
+    ]
+    if one is None or not failed:
+        return None
+    revision_id, name, ended = max(failed, key=lambda each: seconds(each[2].finish_time))
+    href = url("instances", one.meta.cluster, one.meta.id)
+    return LastOutput(one.meta.id, href, f"{revision_id}/{name}: {_ending(ended)}", ended.output, ended.finish_time)
+
+
+@dataclass(frozen=True, slots=True)
 class Moments:
     """One point of a time line."""
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.backends.asking import Trouble, unreachable_troubles
+from console.views.instances import LastOutput
 from console.views.urls import url
 from console.views.words import plural, relative, seconds, span
 from hqpb.v1 import admin_pb2
@@ -23,6 +24,7 @@ class Problem:
 
     Attributes:
         bar: ready, wanted and floor, where it is about them.
+        output: what one of the instances that fail printed last.
     """
 
     level: str
@@ -32,6 +34,7 @@ class Problem:
     href: str = ""
     since_s: float = 0.0
     bar: tuple[int, int, int] | None = None
+    output: LastOutput | None = None
 
 
 def sorted_problems(found: Iterable[Problem]) -> list[Problem]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
-from console.views.instances import InstanceRow
+from console.views.instances import InstanceRow, LastOutput
 from console.views.problems import Problem, join_names
 from console.views.urls import url
 from console.views.words import number, plural, split_camel_case
@@ -95,10 +96,12 @@ def service_problems(
     reasons: Mapping[str, str],
     totals: Mapping[str, int],
     silent: Sequence[str],
+    outputs: Mapping[str, LastOutput | None] = MappingProxyType({}),
 ) -> list[Problem]:
     """Those of `lacking`, each with the reasons of its instances where they were looked up.
 
-    `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted.
+    `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted;
+    `outputs`: what an instance printed last.
     """
     found = []
     for one in below:
@@ -120,12 +123,15 @@ def service_problems(
                 "",
                 url("services", one.key) if one.key else url("instances"),
                 bar=(one.ready, wanted, floor),
+                output=outputs.get(one.key),
             )
         )
     return found
 
 
-def scattered_problem(few: Sequence[pb.InstanceCount], reasons: str, *, is_crashing: bool) -> list[Problem]:
+def scattered_problem(
+    few: Sequence[pb.InstanceCount], reasons: str, output: LastOutput | None = None, *, is_crashing: bool
+) -> list[Problem]:
     """Instances that are not ready in services that stand well otherwise, in one line."""
     away = sum(wanted_of(one) - one.ready for one in few)
     if not away:
@@ -133,7 +139,7 @@ def scattered_problem(few: Sequence[pb.InstanceCount], reasons: str, *, is_crash
     title = f"{plural(away, 'instance is', 'instances are')} not ready in {plural(len(few), 'service')} above the floor"
     why = reasons or f"{join_names([one.key for one in few])}."
     href = url("instances", readiness="not-ready")
-    return [Problem("warn" if is_crashing else "note", title, why, "", href)]
+    return [Problem("warn" if is_crashing else "note", title, why, "", href, output=output)]
 
 
 def _partial_problem(one: pb.InstanceCount, hidden: int, floor: int, reasons: str, silent: Sequence[str]) -> Problem:

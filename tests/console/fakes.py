@@ -124,6 +124,7 @@ class FakeNanny:
             npb.SetTargetRequest: (npb.SetTargetResponse, UPLOAD),
             npb.SetInstanceTargetRequest: (npb.SetInstanceTargetResponse, UPLOAD),
             npb.StopServiceRequest: (npb.StopServiceResponse, UPLOAD),
+            npb.UpdateServiceRequest: (npb.UpdateServiceResponse, UPLOAD),
             npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
             npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
         }

@@ -55,6 +55,7 @@ PAGES: Final = {
 # By pattern: every order that a page can give, complete but for the rights.
 ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/services/{service}/target": [("/services/web/target", {"snapshot": BAD, "target": "ACTIVE", "comment": "x"})],
+    "/services/{service}/attributes/head": [("/services/web/attributes/head", {"set": "on", "info_version": "0"})],
     "/services/{service}/snapshots/{snapshot}/target": [
         (f"/services/web/snapshots/{OLD}/target", {"instance": "web-1", "location": "test", "target": "PREPARED"})
     ],

@@ -122,6 +122,32 @@ async def test_a_search_goes_straight_to_the_one_thing_of_this_name(at: Cloud) -
     assert "Nothing is called" in (await at.browser.get("/find?q=nobody")).text
 
 
+async def test_a_search_finds_parts_of_names_ignoring_case(at: Cloud) -> None:
+    assert (await at.browser.get("/find?q=AIL")).headers["location"] == "/services/mail"
+    nodes = (await at.browser.get("/find?q=ODE-")).text
+    assert all(f'href="/nodes/node-{number}"' in nodes for number in range(4))
+    instances = (await at.browser.get("/find?q=Cart-")).text
+    assert all(f'href="/instances/test/cart-{number}"' in instances for number in range(4))
+    assert "instance mail" not in instances
+
+
+async def test_what_a_failing_instance_printed_last_is_on_the_problem_its_service_and_its_page(at: Cloud) -> None:
+    crashing = instance("shop-1", "shop", "node-1")
+    await at.client.apply([crashing])
+    begun = await at.client.begin_reporting("shop-1", "r1", node="node-1")
+    status = ipb.RevisionStatus(id="r1", incarnation=begun.incarnation, sequence=1)
+    status.ready.status, status.ready.reason = ipb.CONDITION_STATUS_FALSE, "Crashed"
+    container = status.container.add(name="main", restart_count=3)
+    ended = container.last_termination
+    ended.exit_code, ended.output = 3, f"cannot open /etc/shop.conf\n{HOSTILE}"
+    await at.client.report("shop-1", status, uid=begun.uid, node="node-1")
+    for path in ("/", "/services/shop", "/instances/test/shop-1"):
+        page = (await at.browser.get(path)).text
+        assert "cannot open /etc/shop.conf" in page, path
+        assert "r1/main: exit code 3" in page, path
+        assert HOSTILE not in page, path
+
+
 async def test_the_instances_of_a_filter_come_page_by_page(at: Cloud) -> None:
     await at.client.apply([instance(f"many-{n:03}", "many", "node-9") for n in range(120)])
     seen: list[str] = []

@@ -343,3 +343,25 @@ async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
                 await browser.submit("/services/web/actions/pause", {"comment": "x"})
                 assert "Nothing was done" in await browser.flash()
                 assert nanny.orders == []
+
+
+async def test_every_dialog_takes_a_ticket(at: WithNanny) -> None:
+    page = (await at.browser.get("/services/web/snapshots")).text
+    dialogs = re.findall(r'<dialog id="(\w+)".*?</dialog>', page, re.DOTALL)
+    assert set(dialogs) >= {"roll", "retry", "change", "stop", "pause", "head"}
+    for dialog in re.findall(r"<dialog .*?</dialog>", page, re.DOTALL):
+        assert 'name="ticket"' in dialog
+    assert 'name="ticket"' in (await at.browser.get(f"/services/web/snapshots/{OLD}")).text
+
+
+async def test_whether_an_activation_makes_it_head_is_a_control(at: WithNanny) -> None:
+    at.nanny.web.info_version = 7
+    page = (await at.browser.get("/services/web/snapshots")).text
+    assert "Set as current on activation" in page
+    form = {"set": "on", "info_version": "7", "comment": "why", "ticket": "OPS-9"}
+    await at.browser.submit("/services/web/attributes/head", form)
+    name, sent = at.nanny.orders[-1]
+    assert (name, list(sent.update_mask.paths)) == ("UpdateService", ["set_snapshot_as_current_upon_activation"])
+    assert (sent.info.set_snapshot_as_current_upon_activation, sent.info_version, sent.by.ticket) == (True, 7, "OPS-9")
+    answer = await at.browser.submit("/services/web/attributes/head", {"set": "perhaps"})
+    assert answer.status_code == 400

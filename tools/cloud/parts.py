@@ -120,11 +120,16 @@ PARTS: Final = (
     ),
     Part("walle", "walle.main", _walle),
     Part(
+        "recorder",
+        "recorder.main",
+        lambda known: ["serve", f"--dir={known.directory / 'record'}", *_FREE, *known.location_flags],
+    ),
+    Part(
         "console",
         "console.main",
         lambda known: [
             *("serve", f"--hq={known.gateway}", *known.location_flags, "--http=127.0.0.1:0"),
-            *(f"--{name}={known.started[name]}" for name in ("cms", "nanny", "walle")),
+            *(f"--{name}={known.started[name]}" for name in ("cms", "nanny", "walle", "recorder")),
         ],
         HTTP,
     ),
