@@ -94,7 +94,8 @@ SERVERS: Final = (
         {"client": ("client", "gateway", _CLIENT)}, _SERVER_CA,
     ),
     ServerNeeds(
-        "hq", "nodes", ("hq-host-agent.service", "instancectl@.service"), ("instancectl.env",),
-        {"client": ("client", "agent/{machine}", _CLIENT)}, _SERVER_CA, ("hq-host-agent",),
+        "hq", "nodes",
+        ("instancectl-node.service", "hq-host-agent.service", "instancectl@.service"), ("instancectl.env",),
+        {"client": ("client", "agent/{machine}", _CLIENT)}, _SERVER_CA, ("instancectl-node",),
     ),
 )  # fmt: skip

@@ -264,13 +264,12 @@ async def test_a_machine_more_runs_instances_and_one_more_replica(operators: Ope
     await operators.run_aside("hq init add-node ams node-2=10.0.0.12 && hq init add-node ams hq-4=10.0.0.4 --hq")
     await operators.run_aside("ams/distribute")
     await operators.run_aside("ssh root@hq-4 systemctl enable --now hq")
-    await operators.run_aside("ssh root@node-2 systemctl enable --now hq-host-agent")
+    await operators.run_aside("ssh root@node-2 systemctl enable --now instancectl-node")
     await operators.until_ready("hq-4", "hq", "https://10.0.0.4:7080")
     page = (operators.folder / "hello.yaml").read_text()
     page = page.replace("hello-1", "hello-2").replace("node-1", "node-2").replace("10.0.0.11", "10.0.0.12")
     (operators.folder / "hello-2.yaml").write_text(page)
     await operators.run_aside(". ams/operator.env; hqctl apply -f hello-2.yaml")
-    await operators.run_aside("ssh root@node-2 systemctl enable --now instancectl@hello-2")
     await operators.run_aside(". ams/operator.env; hqctl wait hello-2 --for ready --timeout 60s")
     async with operators.client("10.0.0.4") as client:
         assert (await client.get("hello-2")).instance.spec.node_name == "node-2"
@@ -292,7 +291,7 @@ async def test_one_of_three_machines_is_lost_and_everything_goes_on(operators: O
     async def is_called() -> bool:
         return (await asyncio.to_thread(ask, "http://10.0.0.12:8091/", operators.ca))[0] == 200
 
-    await operators.until("node-2", "instancectl@hello-2", is_called, "to run what was written")
+    await operators.until("node-2", "instancectl-node", is_called, "to run what was written")
     consul = await operators.run_aside(
         "ssh root@10.0.0.2 curl -s 'http://127.0.0.1:8500/v1/health/service/hello?passing'"
     )
