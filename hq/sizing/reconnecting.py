@@ -13,7 +13,7 @@ from hq.sizing.simulator import EventQueue, ServingLine
 
 FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 10.0
 CONNECT_S = 3.0  # a replica must say its first word within this
-BACKLOG = 4_096  # connections that the system holds for a replica until it takes them
+BACKLOG = 512  # connections that the system holds for a replica until it takes them
 _PLAYED = 4_000
 _RESEND_S = 1.0  # of a SYN that was dropped
 

@@ -24,7 +24,7 @@ from serving.transport.arrival import Acceptor
 from serving.transport.connection import Core, ServerConnection
 from serving.transport.router import Cors, Router
 
-_BACKLOG: Final = 4_096
+_BACKLOG: Final = 512  # connections not taken yet: served before their clients lose patience (decision 160)
 _POLL_S: Final = 0.02
 _GOOD_BYE_S: Final = 0.5  # for the answers of calls that were broken off
 

@@ -82,6 +82,13 @@ def test_the_backlog_is_that_of_the_transport() -> None:
     assert reconnecting.BACKLOG == server._BACKLOG
 
 
+def test_who_waits_to_be_taken_is_served_before_it_leaves() -> None:
+    """At a replica that is 60 % busy: a longer backlog is work for clients that have left."""
+    cost = reconnecting.return_cost(COSTS, Workload())
+
+    assert reconnecting.BACKLOG * cost.open_s / 0.4 < cost.patience_s
+
+
 def test_an_instance_has_one_report_on_its_way() -> None:
     """A slow replica is sent the newest state, not every one: at most a report for each instance waits."""
     queue = EventQueue()
