@@ -8,7 +8,7 @@ import sqlite3
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from google.protobuf import timestamp_pb2
+from google.protobuf import duration_pb2, timestamp_pb2
 
 from historypb.v1 import history_pb2 as pb
 from recorder.archive import Archive, Gap, Selection
@@ -74,10 +74,11 @@ class HistoryApi:
     async def _find_at(self, request: pb.FindInstancesAtRequest, call: Call) -> Answer:
         if not request.HasField("time"):
             raise invalid("time", "say when")
+        time_ms = _milliseconds("time", request.time)
         size = _page_size(request.page_size, _PAGE)
 
         def read() -> pb.FindInstancesAtResponse:
-            moment = self._archive.at(request.time.ToMilliseconds(), _selection(request))
+            moment = self._archive.at(time_ms, _selection(request))
             seen = [
                 one
                 for one in moment.instances
@@ -96,7 +97,7 @@ class HistoryApi:
         if not request.service_id:
             raise invalid("service_id", "name a service")
         since_ms, until_ms = self._span(request)
-        step_ms = request.step.ToMilliseconds() or 60_000
+        step_ms = _milliseconds("step", request.step) or 60_000
         if step_ms < 1_000 or (until_ms - since_ms) // step_ms >= _STEPS:
             raise invalid("step", f"at least a second, and at most {_STEPS} steps from since to until")
         if not call.access.covers_service(request.service_id):
@@ -120,11 +121,19 @@ class HistoryApi:
         return MessageAnswer(await _reading(read))
 
     def _span(self, request: Any) -> tuple[int, int]:
-        since_ms = request.since.ToMilliseconds() if request.HasField("since") else 0
-        until_ms = request.until.ToMilliseconds() if request.HasField("until") else self._clock.wall_ms() + 1
+        since_ms = _milliseconds("since", request.since) if request.HasField("since") else 0
+        until_ms = _milliseconds("until", request.until) if request.HasField("until") else self._clock.wall_ms() + 1
         if since_ms >= until_ms:
             raise invalid("since", "is not before until")
         return since_ms, until_ms
+
+
+def _milliseconds(field: str, value: timestamp_pb2.Timestamp | duration_pb2.Duration) -> int:
+    """Raises ServiceError for what is no time: nanos below 0, years beyond 9999."""
+    try:
+        return value.ToMilliseconds()
+    except ValueError as error:
+        raise invalid(field, str(error)) from None
 
 
 def row_event(row: Row) -> pb.Event:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import aio
 
@@ -141,6 +142,21 @@ async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_pat
         assert paged == list(whole)
         with pytest.raises(aio.AioRpcError, match="page_token: is of no event on record"):
             await history.ListEvents(pb.ListEventsRequest(page_token="xyz"))
+
+
+async def test_what_is_no_time_is_refused_by_its_name(tmp_path: Path, hq: Registry) -> None:
+    before, beyond = Timestamp(seconds=4_102_444_800, nanos=-1), Timestamp(seconds=1 << 40)
+    async with recording(tmp_path, hq) as history:
+        for wrong in (before, beyond):
+            with pytest.raises(aio.AioRpcError, match="time: "):
+                await history.FindInstancesAt(pb.FindInstancesAtRequest(time=wrong))
+            with pytest.raises(aio.AioRpcError, match="since: "):
+                await history.ListEvents(pb.ListEventsRequest(since=wrong))
+            with pytest.raises(aio.AioRpcError, match="until: "):
+                await history.ListEvents(pb.ListEventsRequest(until=wrong))
+        span = Duration(seconds=1, nanos=-1)
+        with pytest.raises(aio.AioRpcError, match="step: "):
+            await history.CountInstancesOverTime(pb.CountInstancesOverTimeRequest(service_id="web", step=span))
 
 
 async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -> None:
