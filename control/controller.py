@@ -62,6 +62,7 @@ class Controller:
             self._changes, self.change, lambda: self._epoch.current, self._may_handle, self._why_waiting, rng
         )
         self._reconcilers: list[tuple[Reconciler, bool]] = []
+        self._runs_ended = 0  # what a run left behind begins no effect beside the next run of this process
 
     # --- declaring --------------------------------------------------------------------------------------------------
 
@@ -184,9 +185,9 @@ class Controller:
             raise MayNotBegin(why)
         change.compare(FREEZE, ALL)  # the freeze must not change meanwhile
         change.compare(OPENING, ALL)
-        valid_s, sent_at = self.config.term_s / 2, self.clock.now()
+        valid_s, sent_at, ended = self.config.term_s / 2, self.clock.now(), self._runs_ended
         version = await change.commit(min(timeout_s, valid_s))
-        return EffectIntent(self._switches, self.clock, sent_at, valid_s, version)
+        return EffectIntent(self._switches, self.clock, sent_at, valid_s, version, lambda: self._runs_ended != ended)
 
     async def freeze(self, by: str, reason: str) -> None:
         """Nothing new begins, at any process, until `unfreeze`. Works at any process, whether or not one acts."""
@@ -237,6 +238,7 @@ class Controller:
                     if serving.done():
                         serving.result()
             finally:
+                self._runs_ended += 1
                 serving.cancel()
                 await asyncio.gather(serving, return_exceptions=True)
 

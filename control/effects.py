@@ -71,13 +71,25 @@ class Switches:
 class EffectIntent:
     """What was stored before an effect, and until when the effect may begin."""
 
-    def __init__(self, switches: Switches, clock: Clock, sent_at: float, valid_s: float, version: int) -> None:
+    def __init__(
+        self,
+        switches: Switches,
+        clock: Clock,
+        sent_at: float,
+        valid_s: float,
+        version: int,
+        interrupted: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """interrupted: whether this process began its work anew since, so that its next run may do this, too."""
         self._switches, self._clock, self._until = switches, clock, sent_at + valid_s
+        self._interrupted = interrupted
         self.version = version
 
     def check(self, *, new: bool = True) -> None:
         """Call this directly before each effect, with nothing awaited in between. Raises MayNotBegin."""
         if why := self._switches.why_not(new=new):
             raise MayNotBegin(why)
+        if self._interrupted():
+            raise MayNotBegin("this process began its work anew: store the intent again")
         if self._clock.now() >= self._until:
             raise MayNotBegin("the intent was stored too long ago: store it again")

@@ -102,6 +102,19 @@ async def test_no_effect_begins_half_a_term_after_its_intent_was_sent() -> None:
 
 
 @in_virtual_time
+async def test_what_an_interrupted_run_left_behind_begins_no_effect_beside_the_next_one() -> None:
+    async with Books(MemoryStore()) as books:
+        await books.acting()
+        intent = await books.controller.intend(books.controller.change())
+        books.controller.loaded.clear()
+        await asyncio.sleep(2.0)
+        books.controller.loaded.set()
+        with pytest.raises(MayNotBegin, match="began its work anew"):
+            intent.check()
+        (await books.controller.intend(books.controller.change())).check()
+
+
+@in_virtual_time
 async def test_no_effect_begins_when_a_successor_might_act_within_half_a_term() -> None:
     link = Link(MemoryStore())
     async with Books(link) as books:
