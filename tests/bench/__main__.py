@@ -20,6 +20,7 @@ from serving import compiled
 from store.embedded import find_etcd
 from tests.bench import (
     abuse,
+    agents,
     changes,
     costs,
     drills,
@@ -71,6 +72,7 @@ _MODULES = (
     gateways,
     hostagents,
     drills,
+    agents,
     failures,
     reconnecting,
     leave,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, feeds, gateways, leave, pages, reconnecting, transport
+from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, transport
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short, spread
 
@@ -287,6 +287,9 @@ FIGURES = (
     ),
     Figure("Heartbeats by 10,000 host agents, p99", 1_000, "ms", False, "hostagents", _fact(f"{_HOST_AGENTS}: p99")),
     Figure("Expired meanwhile", 0, "", False, "hostagents", _fact(f"{_HOST_AGENTS}: expired")),
+    Figure("Memory of a node's agent with 50 instances", 60, "MB", False, "node", _fact(agents.MEMORY_OF_50)),
+    Figure("… for each further instance", 0.3, "MB", False, "node", _fact(agents.EACH_FURTHER)),
+    Figure("… of 200 quiet instances, reported in one call", 199, "", True, "node", _fact(agents.TOGETHER)),
     Figure("Acknowledged write to an xDS client, p99", 100, "ms", False, "gateways", _fact(gateways.XDS)),
     Figure(
         "Acknowledged write to the end of a blocking query, p99", 100, "ms", False, "gateways", _fact(gateways.QUERY)

@@ -1,0 +1,109 @@
+"""The agent of a node by the number of its instances: its memory, and what it does while nothing happens.
+
+Programs are real processes (`sleep`), and so is the agent.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from hqclient.client import Client
+from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
+from instancectl.processes import procfs
+from tests.bench.bench import Bench
+from tests.bench.stand import stand
+from tests.bench.usage import cpu_s, memory_bytes
+from tests.clients.instancectl.host_agents import calls, metric
+from tests.clients.instancectl.supervised import NODE, clean_environment, instance, revision
+from tests.support.replicas import ReplicaProcess
+
+GROUP: Final = "node"
+_COUNTS: Final = (1, 10, 50, 200)
+_INTERVAL_S: Final = 10
+_READY_S: Final = 300.0
+MEMORY_OF_50: Final = "agent's memory with 50 instances"
+EACH_FURTHER: Final = "agent's memory for each further instance"
+TOGETHER: Final = "instances in a call when quiet, of 200"
+
+
+async def run(bench: Bench) -> None:
+    """The group `node`."""
+    times = ("--report-interval", f"{_INTERVAL_S}s", "--liveness-timeout", "600s")
+    memory: dict[int, float] = {}
+    for count in _COUNTS[:2] if bench.quick else _COUNTS:
+        async with stand(bench.directory / f"{GROUP}-{count}", 0, times) as made:
+            replica = made.replicas[0]
+            async with _agent(replica, bench.directory / f"n{count}", count) as pid:
+                memory[count] = memory_bytes(pid) / 1e6
+                bench.fact(GROUP, f"agent's memory with {count} instances", [memory[count]], "MB")
+                await _measure_quiet(bench, replica, pid, count)
+    most, least = max(memory), min(memory)
+    bench.fact(GROUP, EACH_FURTHER, [(memory[most] - memory[least]) / (most - least)], "MB")
+
+
+async def _measure_quiet(bench: Bench, replica: ReplicaProcess, pid: int, count: int) -> None:
+    """Over three report intervals in which nothing happens."""
+    seconds = 3 * _INTERVAL_S
+    before, spent = await _reports(replica), cpu_s([pid])
+    await asyncio.sleep(seconds)
+    after, spent = await _reports(replica), cpu_s([pid]) - spent
+    sent, stored = (now - then for now, then in zip(after, before, strict=True))
+    # HQ asks for reports a little more often than once in an interval, at random.
+    bench.fact(GROUP, f"calls in three intervals when quiet, {count} instances", [sent], "")
+    bench.fact(GROUP, f"instances in a call when quiet, of {count}", [stored / sent], "")
+    bench.fact(GROUP, f"agent's processor when quiet, {count} instances", [100 * spent / seconds], "% of a core")
+
+
+async def _reports(replica: ReplicaProcess) -> tuple[int, int]:
+    """The calls that a replica has had, and the heartbeats that it has stored."""
+    return await calls(replica, "ReportStatuses"), await metric(replica, "^hq_heartbeats_sent_total")
+
+
+@asynccontextmanager
+async def _agent(replica: ReplicaProcess, directory: Path, count: int) -> AsyncIterator[int]:
+    """The pid of an agent whose instances are all ready and have been so for an interval."""
+    async with Client([replica.grpc]) as client:
+        for number in range(count):
+            await client.create(instance(revision("r1"), instance_id=f"i-{number}"))
+        arguments = ("--node", NODE, "--dir", str(directory), "--socket", f"{directory}.sock", "--runtime", "plain")
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "instancectl.main", "node", "--server", replica.grpc, *arguments),
+            env=clean_environment(),
+            stderr=asyncio.subprocess.DEVNULL,
+        )
+        try:
+            await _wait_until_ready(client, count)
+            await asyncio.sleep(2 * _INTERVAL_S)
+            yield process.pid
+        finally:
+            process.kill()
+            await process.wait()
+            _end_programs(directory)
+
+
+async def _wait_until_ready(client: Client, count: int) -> None:
+    async with asyncio.timeout(_READY_S):
+        while True:
+            found = pb.InstanceFilter(service_id=["svc"])
+            pages = [page async for page in client.find(found)]
+            ready = [each.status.ready.status for page in pages for each in page.instances]
+            if ready.count(model.CONDITION_STATUS_TRUE) == count:
+                return
+            await asyncio.sleep(1)
+
+
+def _end_programs(directory: Path) -> None:
+    """Those that the agent left running."""
+    for state in directory.glob("*/state.json"):
+        owner = json.loads(state.read_text())["owner"]
+        for pid in procfs.pids_with_mark(f"{owner}."):
+            os.kill(pid, signal.SIGKILL)
