@@ -96,7 +96,8 @@ class Effects:
 
     async def ask(self, task: str, subject: ServiceContext, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         """Final leave for these instances: requested, and confirmed directly before the effect."""
-        answer = await self.leave.ask(task, subject.id, instances, comment)
+        is_rollback = subject.service.rolling_back
+        answer = await self.leave.ask(task, subject.id, instances, comment, is_rollback=is_rollback)
         return await self.leave.confirm(task) if answer.granted else answer
 
     async def silent(self, subject: ServiceContext, keys: Set[Key]) -> set[Key]:

@@ -43,8 +43,10 @@ class CmsLeave:
         self._channels = [open_channel(address) for address in addresses]
         self._stubs = [cms_stubs.CmsServiceStub(channel) for channel in self._channels]
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
-        wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True)
+    async def ask(
+        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
+    ) -> ApprovalAnswer:
+        wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True, rollback=is_rollback)
         try:
             answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=wanted))
         except grpc.aio.AioRpcError as error:

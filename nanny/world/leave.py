@@ -45,8 +45,13 @@ class ApprovalPort(Protocol):
 
     address: str
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
-        """Create the task unless it is there, and return its state. Provisional until `confirm`."""
+    async def ask(
+        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
+    ) -> ApprovalAnswer:
+        """Create the task unless it is there, and return its state. Provisional until `confirm`.
+
+        `is_rollback`: it goes back from a roll-out that failed, before planned work and outside of windows.
+        """
         ...
 
     async def confirm(self, task: str) -> ApprovalAnswer:
@@ -71,7 +76,9 @@ class NoCms:
 
     address = ""
 
-    async def ask(self, task: str, service: str, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
+    async def ask(
+        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
+    ) -> ApprovalAnswer:
         return GRANTED
 
     async def confirm(self, task: str) -> ApprovalAnswer:

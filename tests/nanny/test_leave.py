@@ -12,7 +12,7 @@ import pytest
 from hqclient import Client
 from hqpb.v1 import instance_pb2
 from nanny.actions.activation import _fewer
-from nanny.actions.effects import running
+from nanny.actions.effects import Effects, running
 from nanny.actions.stages import stages_of
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import ManagedService
@@ -22,7 +22,7 @@ from nanny.rollout.views import Stage
 from nanny.snapshots.content import read_content
 from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
-from nanny.world.leave import ApprovalAnswer, Hold
+from nanny.world.leave import GRANTED, ApprovalAnswer, Hold, NoCms
 from nanny.world.pictures import ServiceView
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
@@ -102,6 +102,32 @@ def test_a_roll_out_asks_for_fewer_at_once_where_a_budget_has_no_room_for_more(
 ) -> None:
     answer = ApprovalAnswer(granted=False, at_most=at_most, by_budget=by_budget)
     assert _fewer(asked, answer, waited_s) == fewer
+
+
+async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
+    async with service_of(10, rollout_issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
+        windows = {"name": "all", "freeze": [{"begin": "2000-01-01", "end": "2100-01-01", "reason": "calm"}]}
+        assert (await cms.call_connect("PutWindows", {"windows": windows})).status == 200
+        forward = await leave.ask("nanny-web-1-0-1", "web", [("ams", "web-0")], "batch 1")
+        assert not forward.granted
+        assert (await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1", is_rollback=True)).granted
+        assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
+
+
+@pytest.mark.parametrize("rolling_back", [False, True])
+async def test_a_batch_asks_as_a_roll_back_while_the_policy_rolls_back(*, rolling_back: bool) -> None:
+    asked: list[bool] = []
+
+    class Leave(NoCms):
+        async def ask(self, *_: object, is_rollback: bool = False) -> ApprovalAnswer:
+            asked.append(is_rollback)
+            return GRANTED
+
+    effects = Effects.__new__(Effects)
+    effects.leave = Leave()
+    subject = SimpleNamespace(id="web", service=ManagedService(rolling_back=rolling_back))
+    await effects.ask("t", cast("ServiceContext", subject), [("ams", "web-0")], "batch 1")
+    assert asked == [rolling_back]
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:
