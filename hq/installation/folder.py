@@ -23,7 +23,7 @@ from hq.installation.servers import SERVERS, ServerNeeds
 from hq.installation.settings import settings_of
 from hq.installation.tokens import TokenRequest, TokenSigner
 
-AUDIENCES: Final = ("hq", "federated", "cms", "nanny", "walle", "console", "gateway")
+AUDIENCES: Final = ("hq", "federated", "cms", "nanny", "walle", "recorder", "console", "gateway")
 # Yours: written once. Policies name an identity of the trust domain, and who has all rights.
 _POLICIES: Final = ("hq", "hq-cms", "hq-federated", "hq-nanny", "hq-walle")
 _CONFIG: Final = ("revoked.yaml", "sites.yaml", "walle.yaml", "federated.yaml")

@@ -84,6 +84,12 @@ SERVERS: Final = (
         {**_SERVER_CA, **_callers("hq-federated"), "federated.yaml": "config/federated.yaml"},
     ),
     ServerNeeds(
+        "hq-recorder", "hq", ("hq-recorder.service",), ("recorder.env",),
+        {**_OWN_NAME, "client": ("client", "recorder", _CLIENT)},
+        {**(_SERVER_CA | _CLIENT_CA), **_callers("hq")},
+        ("hq-recorder",),
+    ),
+    ServerNeeds(
         "hq-console", "hq", ("hq-console.service",), ("console.env",), _OWN_NAME,
         {**_SERVER_CA, "session.key": "secret/session.key"},
         ("hq-console",),

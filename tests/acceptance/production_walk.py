@@ -38,6 +38,7 @@ SERVERS: Final = (
     ("hq-cms", 7280, "cms.v1.CmsService/ListBudgets"),
     ("hq-nanny", 7380, "nanny.v1.NannyService/ListServices"),
     ("hq-walle", 7480, "walle.v1.WalleService/ListProjects"),
+    ("hq-recorder", 7880, "history.v1.HistoryService/ListEvents"),
 )
 USERS: Final = {
     "hq": "hq serve",
@@ -47,6 +48,7 @@ USERS: Final = {
     "hq-nanny": "nanny serve",
     "hq-walle": "walle serve",
     "hq-console": "hq-console serve",
+    "hq-recorder": "hq-recorder serve",
     "hq-gateway": "hq-gateway dns",
 }
 PATIENCE_S: Final = 90.0
@@ -151,7 +153,8 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
     for name in ("hq", "hq-cms", "hq-etcd"):
         refused = f"! ssh root@10.0.0.1 setpriv --reuid hq-nanny --regid hq-nanny --init-groups cat /etc/{name}/tls.key"
         assert operators.run(refused) == ""
-    for unit in ("hq", "hq-federated", "hq-cms", "hq-nanny", "hq-walle", "hq-gateway@xds", "hq-gateway@dns"):
+    units = ("hq", "hq-federated", "hq-cms", "hq-nanny", "hq-walle", "hq-recorder", "hq-gateway@xds", "hq-gateway@dns")
+    for unit in units:
         for machine in HQ:
             log = operators.machines.log(machine, unit)
             assert "it is started again" not in log, (machine, unit, log)

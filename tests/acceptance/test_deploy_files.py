@@ -20,6 +20,7 @@ from federated.main import cli as hq_federated
 from gateways.main import cli as hq_gateway
 from hq.main import cli as hq
 from instancectl.main import cli as instancectl
+from recorder.main import cli as hq_recorder
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
@@ -33,8 +34,8 @@ def settings(command: click.Command) -> set[str]:
     return own.union(*(settings(each) for each in below))
 
 
-COMMANDS = (hq, hq_federated, instancectl, hq_console, hq_gateway, cms)
-KNOWN = {"HQ_SERVER"}.union(*map(settings, COMMANDS))
+COMMANDS = (hq, hq_federated, instancectl, hq_console, hq_gateway, hq_recorder, cms)
+KNOWN = {"HQ_SERVER", "HQ_RECORDER"}.union(*map(settings, COMMANDS))
 
 
 def test_settings_in_deploy_files_are_settings_of_the_commands() -> None:

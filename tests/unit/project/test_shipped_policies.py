@@ -22,6 +22,7 @@ NEEDS: Final = {
         ("wall-e", (READ, SILENCE, SUSPEND), (UPLOAD, OPERATE)),
         ("nanny", (READ, UPLOAD), (SUSPEND, OPERATE)),
         ("cms", (READ,), (UPLOAD, SUSPEND, OPERATE)),
+        ("recorder", (READ,), (UPLOAD, SUSPEND, OPERATE)),
         ("gateway", (READ,), (UPLOAD, SUSPEND, OPERATE)),
         ("federated", (READ,), (UPLOAD, SUSPEND, OPERATE)),
         ("prometheus", (READ, READ_METRICS), (UPLOAD, OPERATE)),
