@@ -21,7 +21,7 @@ from hq.memory.query import Query
 from hq.memory.record import Traits
 from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.reporter_checks import of_epoch
-from hq.registry.source import Freshness, Source
+from hq.registry.source import NO_DEMANDS, Freshness, Source
 from hqpb.v1 import service_pb2
 from serving.errors import NotFound, StoreUnavailable, invalid
 from serving.limiting.turns import Turns
@@ -124,9 +124,6 @@ class Reads:
         if not token and 0 < len(query.ids) <= _PIECE:
             page, (named,) = PageBuilder(page_size, self._page_bytes), self._cache.matching(query)
             return None if page.add(named) else Found(page.entries, page.frames, "", self._freshness.source())
-        return self._cached_listing(query, page_size, token)
-
-    def _cached_listing(self, query: Query, page_size: int, token: str) -> Found | None:
         if not query.listing:
             return None
         listing = None if token else self._cache.listing(query)
@@ -180,8 +177,7 @@ class Reads:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
-        kept = self._cached_listing(query, page_size, token)
-        if kept is not None:
+        if (kept := self.find_now(query, page_size, token, NO_DEMANDS)) is not None:
             return kept
         after = page_start(self._cache, query, token) if token else ""
         place = self._cache.place(query, (page_size, token))
