@@ -89,8 +89,15 @@ async def test_a_replica_that_slept_through_a_compaction_has_the_exact_state_and
         # The watch's connection must break, or etcd would still serve what it has queued for it.
         await etcd.stop()
         await etcd.start()
-        await eventually(lambda: is_fresh(other), what="the other replica is back")
-        await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=instance("changed", text="new")))
+
+        async def written() -> bool:
+            try:  # the other replica is back once it has connected again
+                await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=instance("changed", text="new")))
+            except grpc.aio.AioRpcError:
+                return False
+            return True
+
+        await eventually(written, what="the other replica is back")
         await stub.DeleteInstance(pb.DeleteInstanceRequest(id="gone"))
         last = await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("new")))
         async with store_at(etcd.endpoint) as store:

@@ -144,7 +144,7 @@ async def test_drift_is_shown_while_nothing_may_be_done_and_gone_once_it_is_mend
         found = (await scene.run("service", "show", "web", "-o", "json")).json["service"].get("drift", [])
         return list(found)
 
-    assert "web-1" in (await eventually(drift, 30.0, "the drift"))[0]
+    assert "web-1" in (await eventually(drift, 90.0, "the drift"))[0]
     assert "drift: web-1 (ams) wants nothing READY, not r1" in (await scene.run("service", "show", "web")).out
     await scene.run("control", "unfreeze")
 

@@ -36,7 +36,7 @@ _SEND_BUFFER: Final = 64 * KIB  # less than two segments of loopback would wait 
 _FIXED_BYTES: Final = 20 * MIB
 _CONNECTION_BYTES: Final = 32 * KIB  # for each connection: its objects
 _PROMPTLY_S: Final = 0.4  # as a rule, on two busy cores
-_AT_ALL_S: Final = 8.0  # whatever else the machine does
+_AT_ALL_S: Final = 20.0  # whatever else the machine does
 SMALL: Final = service_pb2.GetInstanceRequest(id="web-1")
 
 

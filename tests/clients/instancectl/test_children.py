@@ -149,8 +149,9 @@ async def test_a_flood_of_output_costs_bounded_disk_and_no_answers(run_file: Run
     took_s = [await _time_of_a_status(ctl) for _ in range(10)]
     assert sorted(took_s)[4] < 0.2, "some may meet a stall of the machine"
     assert await ctl.terminate() == 0
-    # Only now: while the flood runs, the files are renamed under whoever looks at them.
-    assert sum(path.stat().st_size for path in logs.iterdir()) < 3 * (100_000 + 65_536)
+    # Only now: while the flood runs, the files are renamed under whoever looks at them. A copy of what is still being
+    # written may be twice as long.
+    assert sum(path.stat().st_size for path in logs.iterdir()) < 3 * (2 * 100_000 + 65_536)
 
 
 async def _time_of_a_status(ctl: Ctl) -> float:
