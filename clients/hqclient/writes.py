@@ -52,7 +52,7 @@ class WriteCalls(Caller):
     ) -> pb.UpdateInstanceResponse:
         """Replace the parts of meta and spec named by `fields`; the precondition is instance.meta.version.
 
-        Without `fields`: everything that deploy systems write, and allocation and node_name if they are set.
+        Without `fields`: everything that deploy systems write, and allocation, node_name and weight if they are set.
         """
         request = pb.UpdateInstanceRequest(
             instance=instance,

@@ -31,6 +31,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     ),
     "diff": ("hqctl diff -f web.yaml", "hqctl diff -R -f services/ && echo nothing to do"),
     "edit": ("hqctl edit web-1", "EDITOR=nano hqctl edit web-1"),
+    "set": ("hqctl set web-1 weight=10", "hqctl set web-1 web-2 weight=0", "hqctl set web-1 weight="),
     "delete": (
         "hqctl delete web-1 web-2",
         "hqctl delete --service web --not-ready --dry-run",

@@ -22,6 +22,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "apply": ("applying", "apply", "Create or replace instances from YAML or JSON."),
     "diff": ("diffing", "diff", "Show what apply would change."),
     "edit": ("editing", "edit", "Change an instance in an editor."),
+    "set": ("setting", "set_", "Change single attributes of instances: their weight."),
     "delete": ("deleting", "delete", "Delete instances."),
     "revision": ("revising", "revision", "Show, put, delete or activate single revisions."),
     "wait": ("waiting", "wait", "Wait until instances are ready or deleted."),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any, Final
 
 from gateways.consul import indexes, render
@@ -44,7 +43,7 @@ class ConsulAnswers:
 
     def __init__(self, settings: ConsulSettings, picture: EndpointView, of: ConsulIndexes) -> None:
         self._settings, self._picture, self._indexes = settings, picture, of
-        self._entries: dict[Key, tuple[KnownInstance, bytes]] = {}
+        self._entries: dict[Key, tuple[KnownInstance, str, bytes]] = {}
         self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
         self._by_kind: dict[QuestionKind, Callable[[Question, Access], bytes]] = {
             QuestionKind.HEALTH_SERVICE: self._health_service,
@@ -106,32 +105,38 @@ class ConsulAnswers:
 
     # --- which instances ----------------------------------------------------------------------------------------------
 
-    def _matching_instances(self, question: Question, access: Access) -> Iterator[KnownInstance]:
+    def _matching_instances(self, question: Question, access: Access) -> Iterator[tuple[KnownInstance, str]]:
+        """With the status of each."""
         names: Collection[str] = [question.service] if question.service else self._picture.services
-        location, wanted = self._location(question), set(question.tags)
-        for one in chain.from_iterable(self._service_instances(name) for name in sorted(names)):
-            if location not in ("", one.cluster) or (question.passing and not one.is_ready):
-                continue
-            if wanted and not wanted.issubset(render.tags(one)):
-                continue
-            if question.service or access.covers(one.service, one.node, cluster=one.cluster):
-                yield one
+        for name in sorted(names):
+            for one, status in self._service_instances(name, question):
+                if question.passing and status != render.PASSING:
+                    continue
+                if question.service or access.covers(one.service, one.node, cluster=one.cluster):
+                    yield one, status
 
-    def _service_instances(self, name: str) -> Iterable[KnownInstance]:
+    def _service_instances(self, name: str, question: Question) -> Iterator[tuple[KnownInstance, str]]:
+        """Of one service, location and tags. Where all that is ready there has weight 0, all of it takes traffic."""
+        location, wanted = self._location(question), set(question.tags)
         known = self._picture.instances(name)
-        return [known[key] for key in sorted(known)]
+        every = [known[key] for key in sorted(known) if location in ("", key[0])]
+        if wanted:
+            every = [one for one in every if wanted.issubset(render.tags(one))]
+        is_weighed = any(one.weight for one in every if one.is_ready)
+        for one in every:
+            yield one, render.status(one, has_traffic=bool(one.weight) or not is_weighed)
 
     # --- bodies -------------------------------------------------------------------------------------------------------
 
     def _health_service(self, question: Question, access: Access) -> bytes:
-        return b"[" + b",".join([self._entry(one) for one in self._matching_instances(question, access)]) + b"]"
+        return b"[" + b",".join([self._entry(*one) for one in self._matching_instances(question, access)]) + b"]"
 
-    def _entry(self, instance: KnownInstance) -> bytes:
+    def _entry(self, instance: KnownInstance, status: str) -> bytes:
         kept = self._entries.get(instance.key)
-        if kept is None or kept[0] is not instance:
-            made = render.encode_json(render.entry(instance, self._index(instance), self._settings.ports))
-            kept = self._entries[instance.key] = instance, made
-        return kept[1]
+        if kept is None or kept[0] is not instance or kept[1] != status:
+            made = render.encode_json(render.entry(instance, self._index(instance), self._settings.ports, status))
+            kept = self._entries[instance.key] = instance, status, made
+        return kept[2]
 
     def _index(self, instance: KnownInstance) -> int:
         return self._indexes.instance_index(instance)
@@ -139,36 +144,33 @@ class ConsulAnswers:
     def _service(self, question: Question, access: Access) -> bytes:
         ports = self._settings.ports
         found = [
-            render.catalog_entry(one, self._index(one), ports) for one in self._matching_instances(question, access)
+            render.catalog_entry(one, self._index(one), ports) for one, _ in self._matching_instances(question, access)
         ]
         return render.encode_json(found)
 
     def _checks(self, question: Question, access: Access) -> bytes:
-        states = {"passing": (True,), "critical": (False,), "warning": ()}
-        wanted = (
-            states.get(question.name, (True, False)) if question.kind is QuestionKind.HEALTH_STATE else (True, False)
-        )
+        wanted = question.name if question.kind is QuestionKind.HEALTH_STATE else "any"
         node = question.name if question.kind is QuestionKind.HEALTH_NODE else ""
         return render.encode_json(
             [
-                render.check(one, self._index(one))
-                for one in self._matching_instances(question, access)
-                if one.is_ready in wanted and node in ("", one.node)
+                render.check(one, self._index(one), status)
+                for one, status in self._matching_instances(question, access)
+                if wanted in ("any", status) and node in ("", one.node)
             ]
         )
 
     def _services(self, question: Question, access: Access) -> bytes:
         found: dict[str, set[str]] = {}
-        for one in self._matching_instances(question, access):
+        for one, _ in self._matching_instances(question, access):
             found.setdefault(one.service, set()).update(render.tags(one))
         return render.encode_json({name: sorted(tags) for name, tags in sorted(found.items())})
 
     def _nodes(self, question: Question, access: Access) -> bytes:
-        found = {(one.cluster, one.node): render.node(one, 1) for one in self._matching_instances(question, access)}
+        found = {(one.cluster, one.node): render.node(one, 1) for one, _ in self._matching_instances(question, access)}
         return render.encode_json([found[key] for key in sorted(found)])
 
     def _node(self, question: Question, access: Access) -> bytes:
-        here = [one for one in self._matching_instances(question, access) if one.node == question.name]
+        here = [one for one, _ in self._matching_instances(question, access) if one.node == question.name]
         if not here:
             return b"null"
         services = {one.id: render.service(one, self._index(one), self._settings.ports) for one in here}

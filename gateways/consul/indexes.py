@@ -63,7 +63,9 @@ def _fingerprint(*content: Any) -> int:
 
 def _fingerprint_of(one: KnownInstance) -> int:
     maps = sorted(one.ports.items()), sorted(one.labels.items())
-    return _fingerprint(one.key, one.uid, one.service, one.node, one.host, maps, one.revisions, one.is_ready)
+    return _fingerprint(
+        one.key, one.uid, one.service, one.node, one.host, maps, one.revisions, one.is_ready, one.weight
+    )
 
 
 class ConsulIndexes:

@@ -9,7 +9,26 @@ from typing import Any, Final
 from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
 
-_WEIGHTS: Final = {"Passing": 1, "Warning": 1}
+PASSING: Final = "passing"
+WARNING: Final = "warning"
+CRITICAL: Final = "critical"
+_OUTPUTS: Final = {
+    PASSING: "ready",
+    WARNING: "ready, but takes no new traffic: its weight is 0",
+    CRITICAL: "not ready: `hqctl why` shows the reason",
+}
+
+
+def status(instance: KnownInstance, *, has_traffic: bool) -> str:
+    """Of its check. `has_traffic`: it has a weight above 0, or no ready instance beside it has one."""
+    if not instance.is_ready:
+        return CRITICAL
+    return PASSING if has_traffic else WARNING
+
+
+def _weights(instance: KnownInstance) -> dict[str, int]:
+    """Consul knows no passing weight of 0."""
+    return {"Passing": max(instance.weight, 1), "Warning": min(instance.weight, 1)}
 
 
 def tags(instance: KnownInstance) -> list[str]:
@@ -26,16 +45,15 @@ def meta(instance: KnownInstance) -> dict[str, str]:
     return found
 
 
-def check(instance: KnownInstance, index: int) -> dict[str, Any]:
+def check(instance: KnownInstance, index: int, status: str) -> dict[str, Any]:
     """Its readiness in HQ, as a check."""
-    ready = instance.is_ready
     return {
         "Node": instance.node,
         "CheckID": f"service:{instance.id}",
         "Name": "HQ readiness",
-        "Status": "passing" if ready else "critical",
+        "Status": status,
         "Notes": "",
-        "Output": "ready" if ready else "not ready: `hqctl why` shows the reason",
+        "Output": _OUTPUTS[status],
         "ServiceID": instance.id,
         "ServiceName": instance.service,
         "ServiceTags": tags(instance),
@@ -68,18 +86,18 @@ def service(instance: KnownInstance, index: int, preferred: Sequence[str]) -> di
         "TaggedAddresses": {},
         "Meta": meta(instance),
         "Port": port_of(instance, preferred),
-        "Weights": _WEIGHTS,
+        "Weights": _weights(instance),
         "EnableTagOverride": False,
         **_indexes(index),
     }
 
 
-def entry(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
+def entry(instance: KnownInstance, index: int, preferred: Sequence[str], status: str) -> dict[str, Any]:
     """Of /v1/health/service."""
     return {
         "Node": node(instance, index),
         "Service": service(instance, index, preferred),
-        "Checks": [check(instance, index)],
+        "Checks": [check(instance, index, status)],
     }
 
 
@@ -99,7 +117,7 @@ def catalog_entry(instance: KnownInstance, index: int, preferred: Sequence[str])
         "ServiceTaggedAddresses": {},
         "ServiceMeta": meta(instance),
         "ServicePort": port_of(instance, preferred),
-        "ServiceWeights": _WEIGHTS,
+        "ServiceWeights": _weights(instance),
         "ServiceEnableTagOverride": False,
         **_indexes(index),
     }

@@ -17,9 +17,11 @@ from gateways.picture.addresses import Addressing, EndpointAddress, EndpointAddr
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import EndpointView
 from hqclient.discovery import KnownInstance
+from hqclient.discovery.endpoint import with_traffic
 
 _HINFO: Final = wire.texts(["RFC8482", ""])  # RFC 8482: ANY is answered with one small record
 _FAMILY: Final = {RecordType.A: 4, RecordType.AAAA: 6}
+_MOST_SRV_WEIGHT: Final = 65_535
 _MOST_ANSWERS: Final = 16_384
 _MOST_ADDRESSES: Final = 200_000
 
@@ -63,7 +65,8 @@ class ZoneAnswer:
     @cached_property
     def spread(self) -> Spread:
         """Which of the records an address gets first."""
-        return Spread(self.records)
+        # Not by the whole record of a target: another weight somewhere must not give an address other targets.
+        return Spread([record[wire.SRV_TARGET_AT :] for record in self.records] if self.extra else self.records)
 
 
 _REFUSED: Final = ZoneAnswer(Code.REFUSED)
@@ -175,12 +178,16 @@ class Zone:
         if said := self._absence_answer(asked):
             return said
         if query.type == RecordType.SRV and asked.port:
-            places = self._addressing.places(self._selection(asked.service).matching_instances(asked), asked.port)
+            places = self._addressing.places(self._chosen(asked), asked.port)
             return self._unknown_address_answer(asked, places) or self._locations(asked, places.found)
         if query.type in _FAMILY and not asked.port:
-            places = self._addressing.places(self._selection(asked.service).matching_instances(asked))
+            places = self._addressing.places(self._chosen(asked))
             return self._unknown_address_answer(asked, places) or self._addresses(asked, places.found, query.type)
         return _no_data(asked.service)
+
+    def _chosen(self, asked: NameRequest) -> Sequence[KnownInstance]:
+        """Those that the name means; who asks for one instance by its own name gets it whatever its weight."""
+        return with_traffic(self._selection(asked.service).matching_instances(asked))
 
     def _selection(self, service: str) -> Selection:
         if service not in self._selections:
@@ -204,10 +211,14 @@ class Zone:
         addresses: dict[tuple[KnownInstance, int], list[bytes]] = {}
         for place in places:
             addresses.setdefault((place.instance, place.port), []).append(self._address(place.address, b""))
-        records = [
-            self._record(RecordType.SRV, wire.srv(1, 1, port, self._target(instance))) for instance, port in addresses
-        ]
+        most = max(instance.weight for instance, _ in addresses) or 1
+        records = [self._location(instance, port, most) for instance, port in addresses]
         return ZoneAnswer(records=records, extra=[*addresses.values()], service=asked.service)
+
+    def _location(self, instance: KnownInstance, port: int, most: int) -> bytes:
+        """An SRV record. The largest weight becomes the largest of SRV: HAProxy sees steps of 256 only."""
+        weight = max(1, (instance.weight or most) * _MOST_SRV_WEIGHT // most)
+        return self._record(RecordType.SRV, wire.srv(1, weight, port, self._target(instance)))
 
     def _target(self, instance: KnownInstance) -> bytes:
         """A name of its own: clients take records with the same target for one server."""

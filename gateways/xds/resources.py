@@ -17,6 +17,7 @@ from gateways.picture.addresses import Addressing, EndpointAddress
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import EndpointView
 from gateways.xds.targets import XdsTarget, read_target
+from hqclient.discovery.endpoint import DEFAULT_WEIGHT, with_traffic
 from xdspb.v1 import xds_pb2 as pb
 
 _PREFIX: Final = "type.googleapis.com/envoy."
@@ -53,7 +54,7 @@ class Resources:
         self._responses: dict[tuple[ResourceType, tuple[bytes, ...]], tuple[str, bytes]] = {}  # of one version
         self._nonces = 0
         self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
-        self._places: dict[tuple[str, int], bytes] = {}
+        self._places: dict[tuple[str, int, int], bytes] = {}
         self._targets: dict[str, XdsTarget | None] = {}
         self._settled: set[str] = set()  # names whose hosts were all looked up once
         picture.listen(self._on_services_changed)
@@ -116,7 +117,7 @@ class Resources:
 
     def _make_assignment(self, name: str, target: XdsTarget, place: str) -> bytes | None:
         """None: there are instances whose addresses are unknown, so clients keep what they have."""
-        chosen = [one for one in self._picture.ready(target.service) if target.fits(one)]
+        chosen = with_traffic([one for one in self._picture.ready(target.service) if target.fits(one)])
         places = self._addressing.places_with_port(chosen, target.number)
         if places.is_unknown or (places.is_pending and name not in self._settled):
             return None
@@ -127,34 +128,41 @@ class Resources:
         return self._encode_assignment(name, first.values(), place)
 
     def _encode_assignment(self, name: str, places: Iterable[EndpointAddress], own: str) -> bytes:
-        by_location: dict[str, list[EndpointAddress]] = {}
+        # One locality for each weight: gRPC's clients do not look at weights of single endpoints.
+        by_locality: dict[tuple[str, int], list[EndpointAddress]] = {}
         for place in places:
-            by_location.setdefault(place.instance.cluster, []).append(place)
+            by_locality.setdefault((place.instance.cluster, place.instance.weight), []).append(place)
+        has_own = any(location == own for location, _ in by_locality)
         parts = [_delimited_field(1, name.encode())]
-        for location in sorted(by_location):
+        for location, weight in sorted(by_locality):
             # Priorities start at 0 without gaps: if the own place has no endpoints, all others are the first choice.
-            priority = int(own in by_location and location != own)
-            parts.append(_delimited_field(2, self._locality(location, by_location[location], priority)))
+            priority = int(has_own and location != own)
+            parts.append(_delimited_field(2, self._locality(by_locality[location, weight], priority)))
         return _any(ResourceType.ENDPOINTS.value, b"".join(parts))
 
-    def _locality(self, location: str, places: Collection[EndpointAddress], priority: int) -> bytes:
+    def _locality(self, places: Collection[EndpointAddress], priority: int) -> bytes:
+        """Endpoints of one location and one weight."""
+        instance = next(iter(places)).instance
+        # The usual weight has no part of its own, so that connections stay while others are weighed.
+        part = "" if instance.weight in (0, DEFAULT_WEIGHT) else f"weight-{instance.weight}"
         about = pb.LocalityLbEndpoints(
-            locality=pb.Locality(zone=location),
-            load_balancing_weight=UInt32Value(value=len(places)),
+            locality=pb.Locality(zone=instance.cluster, sub_zone=part),
+            load_balancing_weight=UInt32Value(value=len(places) * (instance.weight or 1)),
             priority=priority,
         )
         return about.SerializeToString() + b"".join([self._endpoint(place) for place in places])
 
     def _endpoint(self, place: EndpointAddress) -> bytes:
         """One endpoint as a field of its locality: cached, as one of ten thousand may change."""
-        where = place.address, place.port
+        weight = place.instance.weight or 1
+        where = place.address, place.port, weight
         kept = self._places.get(where)
         if kept is None:
             if len(self._places) >= _MOST_KEPT:
                 self._places.clear()
             address = pb.Address(socket_address=pb.SocketAddress(address=place.address, port_value=place.port))
-            made = pb.LbEndpoint(endpoint=pb.Endpoint(address=address)).SerializeToString()
-            kept = self._places[where] = _delimited_field(2, made)
+            made = pb.LbEndpoint(endpoint=pb.Endpoint(address=address), load_balancing_weight=UInt32Value(value=weight))
+            kept = self._places[where] = _delimited_field(2, made.SerializeToString())
         return kept
 
     def _on_services_changed(self, services: Collection[str]) -> None:

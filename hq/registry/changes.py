@@ -30,8 +30,9 @@ DEFAULT_PATHS = (
     "spec.liveness",
 )
 SCHEDULER_PATHS = ("spec.allocation", "spec.node_name")
+WEIGHT_PATH = "spec.weight"
 SECRET_PATH = "spec.revision.secret"  # a path, not a password
-ALL_PATHS = (*DEFAULT_PATHS, *SCHEDULER_PATHS, SECRET_PATH)
+ALL_PATHS = (*DEFAULT_PATHS, *SCHEDULER_PATHS, WEIGHT_PATH, SECRET_PATH)
 _READY = instance_pb2.REVISION_TARGET_READY
 _INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
@@ -99,11 +100,11 @@ def _update_meta(meta: instance_pb2.InstanceMeta, new: instance_pb2.InstanceMeta
 
 
 def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec, paths: frozenset[str]) -> None:
-    for name in ("resource_request", "allocation", "liveness"):
+    for name in ("resource_request", "allocation", "liveness", "weight"):
         if f"spec.{name}" in paths:
             spec.ClearField(name)
             if new.HasField(name):
-                getattr(spec, name).CopyFrom(getattr(new, name))
+                spec.MergeFrom(instance_pb2.InstanceSpec(**{name: getattr(new, name)}))
     if "spec.node_name" in paths:
         spec.node_name = new.node_name
     if "spec.revision" in paths:
@@ -169,7 +170,7 @@ def encode_secrets(secrets: Secrets, write_id: int) -> bytes:
 
 def _paths(new: instance_pb2.Instance, mask: Sequence[str] | None) -> frozenset[str]:
     if not mask:
-        given = [path for path in SCHEDULER_PATHS if _is_given(new, path)]
+        given = [path for path in (*SCHEDULER_PATHS, WEIGHT_PATH) if _is_given(new, path)]
         return frozenset((*DEFAULT_PATHS, *given))
     paths: set[str] = set()
     for path in mask:
@@ -184,7 +185,8 @@ def _paths(new: instance_pb2.Instance, mask: Sequence[str] | None) -> frozenset[
 
 
 def _is_given(new: instance_pb2.Instance, path: str) -> bool:
-    return new.spec.HasField("allocation") if path == "spec.allocation" else bool(new.spec.node_name)
+    name = path.removeprefix("spec.")
+    return new.spec.HasField(name) if name != "node_name" else bool(new.spec.node_name)
 
 
 def _copy_secrets(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec) -> None:

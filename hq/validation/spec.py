@@ -42,6 +42,7 @@ from hqpb.v1.instance_pb2 import (
 )
 
 MAX_REVISIONS = 64
+MAX_WEIGHT = 1_000
 MIN_REPORT_INTERVAL_S, MIN_TIMEOUT_S, MAX_LIVENESS_S = 10, 60, 86_400
 
 
@@ -52,6 +53,8 @@ def note_spec(faults: Faults, spec: InstanceSpec, path: str) -> None:
     note_allocation(faults, spec.allocation, f"{path}.allocation")
     if spec.node_name:
         faults.note(check_id(spec.node_name, f"{path}.node_name"))
+    if spec.weight > MAX_WEIGHT:
+        faults.add(f"{path}.weight", f"{spec.weight} is out of range: use 0 to {MAX_WEIGHT}, or leave it out for 100")
     note_revisions(faults, spec.revision, f"{path}.revision")
     note_enums(faults, spec, path)
 

@@ -24,6 +24,7 @@ _WEB: Final = "web.service.hq.internal"
 _CALL_MS: Final = "5"
 _LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
 _START_S: Final = 120.0  # Java compiles its program first
+_WEIGHED: Final = 1_000
 _SETTLED: Final = 5  # so many answers in a row are of the right one
 
 
@@ -76,7 +77,18 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
             failed = [(number, line) for number, line in enumerate(lines(), 1) if line.startswith("error ")]
             assert not failed, f"{len(failed)} of {len(lines())} calls failed: {failed[:3]}"
 
+        async def by_weight() -> None:
+            await at.weigh(web_1=90, web_2=10)
+            # A whole window of the new shares: with equal ones, 35 of 100 would be rarer than one in a thousand.
+            await within(lambda: _said(lines(), 100).count("ok web-2") < 30, _START_S)
+            begin = len(lines())
+            await within(lambda: len(lines()) > begin + _WEIGHED, _START_S)
+            light = lines()[begin : begin + _WEIGHED].count("ok web-2")
+            assert 0.06 < light / _WEIGHED < 0.14, f"{light} of {_WEIGHED} calls"
+            await at.weigh(web_1=100, web_2=100)
+
         await verdict.case("both instances are called", both(), _START_S)
+        await verdict.case("weights of 90 and 10 are the shares of calls", by_weight(), _START_S)
         await follow(verdict, at, _settled(log))
         await verdict.case("no call failed", none_failed())
         await verdict.case("an unknown service fails at once", _unknown(order, directory, env), _START_S)
@@ -92,9 +104,9 @@ def _settled(log: Path) -> Callable[[str], Awaitable[None]]:
     return shows
 
 
-def _said(lines: Sequence[str]) -> list[str]:
+def _said(lines: Sequence[str], last: int = 50) -> list[str]:
     """Of the last lines those that are not the client's own log."""
-    return [line for line in lines[-50:] if line.startswith(("ok ", "error "))]
+    return [line for line in lines[-last:] if line.startswith(("ok ", "error "))]
 
 
 async def _unknown(order: Sequence[str | Path], directory: Path, env: dict[str, str]) -> None:

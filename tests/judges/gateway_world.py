@@ -45,6 +45,11 @@ class World:
         """Two changes: the other one is ready."""
         await self.only(PAIR[self.ready == PAIR[0]])
 
+    async def weigh(self, **weights: int) -> None:
+        """Give instances weights: `weigh(web_1=90)`."""
+        for name, weight in weights.items():
+            await self.hq.weigh(name.replace("_", "-"), weight)
+
 
 @asynccontextmanager
 async def world(directory: Path, kind: str, *flags: str) -> AsyncIterator[World]:

@@ -130,6 +130,12 @@ class Registry(Program):
     def client(self) -> Client:
         return self._client
 
+    async def weigh(self, id_: str, weight: int) -> None:
+        """Give an instance a weight."""
+        made = instance_pb2.Instance()
+        made.meta.id, made.spec.weight = id_, weight
+        await self._client.update(made, fields=("spec.weight",))
+
     async def start(self) -> None:
         await super().start()
         await self.says(_SERVES)

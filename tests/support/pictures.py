@@ -21,10 +21,11 @@ def known(
     is_ready: bool = True,
     revision: str = "r1",
     labels: Mapping[str, str] | None = None,
+    weight: int = 100,
 ) -> KnownInstance:
     """An instance as the discovery library keeps it, with a port `http`."""
     return KnownInstance(
-        cluster, id_, 1, service, f"node-{id_}", host, {"http": port}, labels or {}, (revision,), is_ready
+        cluster, id_, 1, service, f"node-{id_}", host, {"http": port}, labels or {}, (revision,), is_ready, weight
     )
 
 

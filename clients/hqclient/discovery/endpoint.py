@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Final, TypeVar
 
 from hqpb.v1 import instance_pb2
 
+DEFAULT_WEIGHT: Final = 100
+MAX_WEIGHT: Final = 1_000
 Key = tuple[str, str]
 """Cluster and instance id: an id is unique in its cluster only."""
 
@@ -20,6 +23,7 @@ class KnownInstance:
         ports: allocated numbers by name.
         revisions: ids of the revisions that are ready, the one wanted READY first.
         is_ready: False only if instances that are not ready were requested, too.
+        weight: its share of new traffic; 0: none.
     """
 
     cluster: str
@@ -32,6 +36,7 @@ class KnownInstance:
     labels: Mapping[str, str] = field(hash=False)
     revisions: tuple[str, ...] = ()
     is_ready: bool = True
+    weight: int = DEFAULT_WEIGHT
 
     @property
     def key(self) -> Key:
@@ -48,6 +53,7 @@ class Endpoint:
         port: number of the port asked for by name.
         revision: the ready revision; the one wanted READY if two are.
         uid: an instance that is recreated under the same id gets a new one.
+        weight: its share of new traffic; 0: none.
     """
 
     service: str
@@ -59,6 +65,7 @@ class Endpoint:
     cluster: str
     revision: str
     labels: Mapping[str, str] = field(hash=False)
+    weight: int = DEFAULT_WEIGHT
 
     @property
     def address(self) -> str:
@@ -95,6 +102,7 @@ def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
         labels=dict(meta.labels),
         revisions=_ready_revisions(instance),
         is_ready=_holds(instance.status.ready),
+        weight=spec.weight if spec.HasField("weight") else DEFAULT_WEIGHT,
     )
 
 
@@ -117,7 +125,16 @@ def endpoint(instance: KnownInstance, port: str, revision: str = "") -> Endpoint
         cluster=instance.cluster,
         revision=revision or (instance.revisions[0] if instance.revisions else ""),
         labels=instance.labels,
+        weight=instance.weight,
     )
+
+
+Weighted = TypeVar("Weighted", KnownInstance, Endpoint)
+
+
+def with_traffic(among: Sequence[Weighted]) -> Sequence[Weighted]:
+    """Those that take new traffic: of weight above 0, or all of them if none has any."""
+    return [one for one in among if one.weight] or among
 
 
 def _ready_revisions(instance: instance_pb2.Instance) -> tuple[str, ...]:
@@ -138,7 +155,7 @@ class EndpointChanges:
         service: whose.
         added: new endpoints; in a subscriber's first call: all that exist.
         removed: endpoints that are gone, in their last state.
-        changed: (before, after) of those whose address, revision, labels or uid differ.
+        changed: (before, after) of those whose address, revision, labels, weight or uid differ.
         resync: why continuity was lost before this step; empty: it was not.
         collapsed: steps in between may be missing: HQ or the subscriber could not keep up, or there was a resync.
     """

@@ -7,11 +7,12 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Protocol
 
 from hqclient.backoff import backoff_limit_s
 from hqclient.clock import ClientClock
-from hqclient.discovery.endpoint import Endpoint, Key
+from hqclient.discovery.endpoint import Endpoint, Key, with_traffic
 from hqclient.discovery.endpoint_list import EndpointList
 
 Rank = Callable[[Endpoint], tuple[int, ...]]
@@ -24,48 +25,96 @@ class Picker(Protocol):
     """A way to choose. A picker may remember; use one per service handle."""
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
-        """One of `among`, which is not empty and in order of keys. `uses`: an endpoint's uses in progress."""
+        """One of `among`: not empty, in order of keys, never changed, with weights that are all above 0, or all 0.
+
+        `uses`: an endpoint's uses in progress.
+        """
         ...
 
 
+class _WeightRange:
+    """The smallest and the largest weight of a sequence, computed anew only for another sequence."""
+
+    def __init__(self) -> None:
+        self._among: Sequence[Endpoint] | None = None
+        self.most, self.are_equal = 0, True
+
+    def look_at(self, among: Sequence[Endpoint]) -> None:
+        if among is not self._among:
+            weights = [endpoint.weight for endpoint in among]
+            self._among, self.most = among, max(weights)
+            self.are_equal = self.most == min(weights)
+
+
 class RoundRobin:
-    """One after the other, starting at random. Endpoints that come and go do not disturb the order of the others."""
+    """One after the other, starting at random. Endpoints that come and go do not disturb the order of the others.
+
+    Where weights differ, each turn gives an endpoint credit by its weight, and only who has saved up the largest weight
+    is picked: in as many turns as that, each is picked exactly as often as its weight says.
+    """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
         self._last: Key | None = None
+        self._weights = _WeightRange()
+        self._credit: dict[Key, int] = {}
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
+        self._weights.look_at(among)
+        if len(self._credit) > 2 * len(among):
+            self._credit.clear()  # most of it is of endpoints that are gone
         if self._last is None:
-            # Otherwise every new client would begin with the same endpoint.
-            picked = self._rng.choice(among)
+            # Otherwise every new client would begin with the same endpoint, and who picks once never with a light one.
+            picked = Random(self._rng).pick(among, uses)
         else:
-            picked = among[bisect_right(among, self._last, key=lambda e: e.key) % len(among)]
+            picked = self._next(among, bisect_right(among, self._last, key=lambda e: e.key))
         self._last = picked.key
         return picked
 
+    def _next(self, among: Sequence[Endpoint], at: int) -> Endpoint:
+        while not self._weights.are_equal and not self._may_take(among[at % len(among)]):
+            at += 1
+        return among[at % len(among)]
+
+    def _may_take(self, endpoint: Endpoint) -> bool:
+        most = self._weights.most
+        credit = self._credit.get(endpoint.key)
+        credit = self._rng.randrange(most) if credit is None else min(credit, most - 1)
+        taken, self._credit[endpoint.key] = divmod(credit + endpoint.weight, most)
+        return bool(taken)
+
 
 class Random:
-    """A random one."""
+    """A random one, by weight."""
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
+        self._cumulated: tuple[Sequence[Endpoint], list[int]] = (), []
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
-        return self._rng.choice(among)
+        if among is not self._cumulated[0]:
+            self._cumulated = among, list(accumulate(endpoint.weight or 1 for endpoint in among))
+        sums = self._cumulated[1]
+        return among[bisect_right(sums, self._rng.randrange(sums[-1]))]
 
 
 class LeastUsed:
     """The one with the fewest uses in progress (`using` counts them); ties are broken at random.
 
     Of more than SAMPLE endpoints, the least used of SAMPLE random ones: nearly as even, and the cost does not grow with
-    the number of endpoints.
+    the number of endpoints. Where weights differ, chance decides by weight between endpoints of different weights, and
+    their uses between those of the same.
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
         self._rng = rng or random.Random()
+        self._weights, self._random = _WeightRange(), Random(self._rng)
 
     def pick(self, among: Sequence[Endpoint], uses: Callable[[Endpoint], int]) -> Endpoint:
+        self._weights.look_at(among)
+        if not self._weights.are_equal:
+            weight = self._random.pick(among, uses).weight
+            among = [endpoint for endpoint in among if endpoint.weight == weight]
         looked_at = among if len(among) <= SAMPLE else self._rng.sample(among, SAMPLE)
         least = min(uses(endpoint) for endpoint in looked_at)
         return self._rng.choice([endpoint for endpoint in looked_at if uses(endpoint) == least])
@@ -162,7 +211,9 @@ class Ejections:
 
 
 class Chooser:
-    """Picks from a listing: skips those that fail, keeps the nearest of the rest, and lets the picker choose."""
+    """Picks from a listing: skips those without weight and those that fail, keeps the nearest of the rest, and lets the
+    picker choose.
+    """
 
     def __init__(self, listing: EndpointList, picker: Picker, prefer: Rank | None, ejections: Ejections) -> None:
         self.ejections = ejections
@@ -170,6 +221,7 @@ class Chooser:
         self._uses: Counter[Identity] = Counter()
         self._seen: tuple[int, frozenset[Identity]] = (-1, frozenset())
         self._candidates: Sequence[Endpoint] = ()
+        self._weighted: tuple[int, Sequence[Endpoint]] = -1, ()
 
     def pick(self) -> Endpoint | None:
         """One endpoint; None: there is none at all."""
@@ -192,7 +244,9 @@ class Chooser:
 
     def _nearest(self) -> Sequence[Endpoint]:
         """What to pick from; recomputed only when something changed."""
-        endpoints = self._listing.endpoints
+        if self._weighted[0] != self._listing.generation:
+            self._weighted = self._listing.generation, with_traffic(self._listing.endpoints)
+        endpoints = self._weighted[1]
         excluded = self.ejections.ejected_identities(endpoints)
         if self._seen != (self._listing.generation, excluded):
             self._seen = self._listing.generation, excluded

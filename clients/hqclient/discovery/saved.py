@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from hqclient.discovery.endpoint import KnownInstance
+from hqclient.discovery.endpoint import DEFAULT_WEIGHT, MAX_WEIGHT, KnownInstance
 
 FORMAT = 1
-_FIELDS = {"cluster": str, "id": str, "uid": int, "service": str, "node": str, "host": str, "is_ready": bool}
+_FIELDS = {"cluster": str, "id": str, "uid": int, "service": str, "node": str, "host": str}
+_FIELDS |= {"is_ready": bool, "weight": int}
 _LONGEST_NAME = 150
 
 
@@ -69,7 +70,7 @@ def save(path: Path, state: SavedState) -> None:
         "as_of": state.as_of,
         "resume_token": state.resume_token,
         "epochs": dict(state.epochs),
-        "instances": [asdict(instance) for instance in state.instances],
+        "instances": [_entry(instance) for instance in state.instances],
     }
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -113,11 +114,19 @@ def _state(document: Any, services: tuple[str, ...]) -> SavedState:
     return SavedState(services, float(as_of), token, instances, epochs)
 
 
+def _entry(instance: KnownInstance) -> dict[str, Any]:
+    entry = asdict(instance)
+    if instance.weight == DEFAULT_WEIGHT:
+        del entry["weight"]  # the last release refuses fields that it does not know
+    return entry
+
+
 def _instance(entry: Any, services: tuple[str, ...]) -> KnownInstance:
-    entry = {"is_ready": True, **entry}  # older files have no is_ready
+    entry = {"is_ready": True, "weight": DEFAULT_WEIGHT, **entry}  # older files have neither
     for name, kind in _FIELDS.items():
         _expect(type(entry[name]) is kind, f"{name} is malformed")
     _expect(not services or entry["service"] in services, f"{entry['id']} belongs to another service")
+    _expect(0 <= entry["weight"] <= MAX_WEIGHT, f"weight of {entry['id']} is malformed")
     for port, number in entry["ports"].items():
         _expect(type(number) is int and 1 <= number <= 65535, f"port {port} of {entry['id']} is malformed")
     _expect(all(isinstance(value, str) for value in entry["labels"].values()), "a label is malformed")

@@ -18,7 +18,7 @@ from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 NARROW = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION", "HEARTBEAT")
-WIDE = (*NARROW, "AGE", "ENDPOINTS", "REVISIONS", "LABELS", "VERSION")
+WIDE = (*NARROW, "AGE", "ENDPOINTS", "WEIGHT", "REVISIONS", "LABELS", "VERSION")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,8 @@ class Columns:
         ]
         if self.wide:
             cells.append(age(instance.meta.creation_time, now_s))
-            cells += [endpoints(instance), revisions(instance), labels(instance), str(instance.meta.version)]
+            cells += [endpoints(instance), weight(instance), revisions(instance), labels(instance)]
+            cells.append(str(instance.meta.version))
         cells += [instance.meta.labels.get(key, "") for key in self.label_keys]
         if self.labels and not self.wide:
             cells.append(labels(instance))
@@ -104,6 +105,11 @@ def endpoints(instance: instance_pb2.Instance) -> str:
     host = instance.spec.allocation.host or instance.spec.node_name
     ports = instance.spec.allocation.port
     return ",".join(f"{p.name}={host}:{p.number}" for p in ports) or instance.spec.allocation.host
+
+
+def weight(instance: instance_pb2.Instance) -> str:
+    """Its share of new traffic; empty: the usual one."""
+    return str(instance.spec.weight) if instance.spec.HasField("weight") else ""
 
 
 def labels(instance: instance_pb2.Instance) -> str:

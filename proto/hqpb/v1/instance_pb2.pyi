@@ -100,18 +100,20 @@ class InstanceMeta(_message.Message):
     def __init__(self, id: _Optional[str] = ..., uid: _Optional[int] = ..., service_id: _Optional[str] = ..., cluster: _Optional[str] = ..., labels: _Optional[_Mapping[str, str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., modification_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., version: _Optional[int] = ..., status_version: _Optional[int] = ..., annotations: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class InstanceSpec(_message.Message):
-    __slots__ = ("resource_request", "allocation", "node_name", "revision", "liveness")
+    __slots__ = ("resource_request", "allocation", "node_name", "revision", "liveness", "weight")
     RESOURCE_REQUEST_FIELD_NUMBER: _ClassVar[int]
     ALLOCATION_FIELD_NUMBER: _ClassVar[int]
     NODE_NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     LIVENESS_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
     resource_request: ResourceRequest
     allocation: ResourceAllocation
     node_name: str
     revision: _containers.RepeatedCompositeFieldContainer[InstanceRevision]
     liveness: LivenessSettings
-    def __init__(self, resource_request: _Optional[_Union[ResourceRequest, _Mapping]] = ..., allocation: _Optional[_Union[ResourceAllocation, _Mapping]] = ..., node_name: _Optional[str] = ..., revision: _Optional[_Iterable[_Union[InstanceRevision, _Mapping]]] = ..., liveness: _Optional[_Union[LivenessSettings, _Mapping]] = ...) -> None: ...
+    weight: int
+    def __init__(self, resource_request: _Optional[_Union[ResourceRequest, _Mapping]] = ..., allocation: _Optional[_Union[ResourceAllocation, _Mapping]] = ..., node_name: _Optional[str] = ..., revision: _Optional[_Iterable[_Union[InstanceRevision, _Mapping]]] = ..., liveness: _Optional[_Union[LivenessSettings, _Mapping]] = ..., weight: _Optional[int] = ...) -> None: ...
 
 class LivenessSettings(_message.Message):
     __slots__ = ("report_interval", "timeout")

@@ -223,10 +223,12 @@ class LocalityLbEndpoints(_message.Message):
     def __init__(self, locality: _Optional[_Union[Locality, _Mapping]] = ..., lb_endpoints: _Optional[_Iterable[_Union[LbEndpoint, _Mapping]]] = ..., load_balancing_weight: _Optional[_Union[_wrappers_pb2.UInt32Value, _Mapping]] = ..., priority: _Optional[int] = ...) -> None: ...
 
 class LbEndpoint(_message.Message):
-    __slots__ = ("endpoint",)
+    __slots__ = ("endpoint", "load_balancing_weight")
     ENDPOINT_FIELD_NUMBER: _ClassVar[int]
+    LOAD_BALANCING_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     endpoint: Endpoint
-    def __init__(self, endpoint: _Optional[_Union[Endpoint, _Mapping]] = ...) -> None: ...
+    load_balancing_weight: _wrappers_pb2.UInt32Value
+    def __init__(self, endpoint: _Optional[_Union[Endpoint, _Mapping]] = ..., load_balancing_weight: _Optional[_Union[_wrappers_pb2.UInt32Value, _Mapping]] = ...) -> None: ...
 
 class Endpoint(_message.Message):
     __slots__ = ("address",)

@@ -174,3 +174,36 @@ def test_a_fault_of_a_revision_is_told_with_its_file(hqctl: Hqctl, folder: Path,
     done = hqctl("revision", "put", "web-1", "-f", str(folder / "r.yaml"))
     assert (done.code, done.out) == (1, "")
     assert done.err.startswith(f"hqctl: {folder}/r.yaml: {told}")
+
+
+def test_a_weight_is_set_shown_and_taken_away_and_nothing_else_changes(hqctl: Hqctl, service: str) -> None:
+    hqctl("apply", "-f", "-", stdin=documents(service, "1", "2"))
+    before = hqctl("get", f"{service}-1", "-o", "jsonpath={.spec.revision}").out
+    assert f"{service}-1 set (version" in hqctl("set", f"{service}-1", f"{service}-2", "weight=0").out
+    wide = hqctl("get", f"{service}-1", "-o", "wide").lines
+    assert wide[1][wide[0].index("WEIGHT")] == "0"
+    assert hqctl("get", f"{service}-1", "-o", "jsonpath={.spec.revision}").out == before
+    hqctl("set", f"{service}-1", "weight=")
+    assert "weight" not in hqctl("get", f"{service}-1", "-o", "json").out
+    assert '"weight": 0' in hqctl("get", f"{service}-2", "-o", "json").out
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("web-1",), "weight=NUMBER"),
+        (("weight=1",), "name at least one instance"),
+        (("web-1", "weight=many"), "weight: many is not a number from 0 to 1000"),
+        (("web-1", "node=a"), "node: not an attribute that can be set"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_before_hq_is_asked(hqctl: Hqctl, words: tuple[str, ...], said: str) -> None:
+    done = hqctl("set", *words)
+    assert done.code == 2
+    assert said in done.err
+
+
+def test_hq_says_what_a_weight_may_be(hqctl: Hqctl, service: str) -> None:
+    done = hqctl("set", f"{service}-1", "weight=1001")
+    assert done.code == 1
+    assert "spec.weight: 1001 is out of range" in done.err

@@ -88,7 +88,7 @@ def test_a_limit_says_that_there_are_more(hqctl: Hqctl, service: str) -> None:
 
 def test_wide_holds_endpoints_revisions_and_labels(hqctl: Hqctl, service: str) -> None:
     done = hqctl("find", service, "-o", "wide")
-    assert done.lines[0][-5:] == ["AGE", "ENDPOINTS", "REVISIONS", "LABELS", "VERSION"]
+    assert done.lines[0][-6:] == ["AGE", "ENDPOINTS", "WEIGHT", "REVISIONS", "LABELS", "VERSION"]
     assert "r1=READY,r0=INSTALLED" in done.lines[1]
 
 

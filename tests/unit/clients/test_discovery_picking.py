@@ -37,8 +37,8 @@ class SetClock:
         raise AssertionError("nothing waits here")
 
 
-def instance(id_: str, *, node: str = "n", uid: int = 1, **labels: str) -> KnownInstance:
-    return KnownInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",))
+def instance(id_: str, *, node: str = "n", uid: int = 1, weight: int = 100, **labels: str) -> KnownInstance:
+    return KnownInstance("c", id_, uid, "web", node, "host", {"http": 80}, labels, ("r1",), weight=weight)
 
 
 def chooser(
@@ -218,3 +218,53 @@ pickers: list[Callable[[], Picker]] = [RoundRobin, Random, LeastUsed]
 def test_whatever_is_picked_is_there(make: Callable[[], Picker]) -> None:
     choose, listing = chooser(*(instance(f"i{n}") for n in range(5)), picker=make())
     assert set(picked(choose, 50)) <= {e.instance_id for e in listing.endpoints}
+
+
+WEIGHED = st.lists(st.integers(0, 1_000), min_size=1, max_size=12)
+
+
+def shares(weights: list[int], picker: Picker, times: int) -> list[int]:
+    choose, _ = chooser(*(instance(f"i{n:02}", weight=weight) for n, weight in enumerate(weights)), picker=picker)
+    counts = Counter(picked(choose, times))
+    return [counts[f"i{n:02}"] for n in range(len(weights))]
+
+
+@pytest.mark.parametrize("picker", [RoundRobin, Random, LeastUsed])
+def test_a_canary_of_one_in_a_hundred_gets_one_pick_in_a_hundred(picker: type[Picker]) -> None:
+    canary, first, second, resting = shares([1, 49, 50, 0], picker(random.Random(4)), 100_000)  # type: ignore[call-arg]
+    assert 700 <= canary <= 1_300
+    assert 48_000 <= first <= 50_000
+    assert 49_000 <= second <= 51_000
+    assert resting == 0
+
+
+@given(WEIGHED, st.integers(0, 99))
+@settings(max_examples=60, deadline=None)
+def test_turns_by_weight_are_exact(weights: list[int], seed: int) -> None:
+    """But for the first pick, which is by chance, and where the turns end."""
+    wanted = [weight or 1 for weight in weights] if not any(weights) else weights
+    found = shares(weights, RoundRobin(random.Random(seed)), sum(wanted))
+    assert all(abs(count - weight) <= 2 for count, weight in zip(found, wanted, strict=True))
+
+
+@pytest.mark.parametrize("picker", [RoundRobin, Random, LeastUsed])
+def test_if_none_has_a_weight_all_are_equal(picker: type[Picker]) -> None:
+    assert min(shares([0, 0, 0], picker(random.Random(4)), 3_000)) > 900  # type: ignore[call-arg]
+
+
+def test_clients_that_pick_once_are_spread_by_weight_together() -> None:
+    first = [shares([10, 90], RoundRobin(random.Random(seed)), 1) for seed in range(2_000)]
+    assert 120 <= sum(light for light, _ in first) <= 400
+
+
+def test_one_without_weight_is_not_picked_while_the_only_other_one_fails() -> None:
+    choose, listing = chooser(instance("a"), instance("b", weight=0))
+    choose.ejections.record_failure(named(listing, "a"))
+    assert picked(choose, 3) == ["a"] * 3
+
+
+def test_a_changed_weight_counts_at_once() -> None:
+    choose, listing = chooser(instance("a"), instance("b"))
+    picked(choose, 5)
+    listing.begin({("c", "b"): instance("b", weight=0)})
+    assert picked(choose, 5) == ["a"] * 5

@@ -127,3 +127,22 @@ def test_a_file_cut_short_is_refused(tmp_path_factory: pytest.TempPathFactory, l
     path.write_bytes(whole[: min(length, len(whole) - 1)])
     with pytest.raises(Unusable):
         load(path, ["web"])
+
+
+def test_a_weight_is_saved_and_files_without_one_stay_as_the_last_release_reads_them(tmp_path: Path) -> None:
+    weighed = replace(STATE, instances=(ONE, replace(ONE, id="web-2", weight=0)))
+    save(tmp_path / "web.json", weighed)
+    assert load(tmp_path / "web.json", ["web"]) == weighed
+    first, second = json.loads((tmp_path / "web.json").read_text())["instances"]
+    assert "weight" not in first
+    assert second["weight"] == 0
+
+
+@pytest.mark.parametrize("weight", [-1, 1_001, "1", True, 1.5])
+def test_a_weight_that_hq_never_sends_makes_a_file_unusable(tmp_path: Path, weight: Any) -> None:
+    save(tmp_path / "web.json", replace(STATE, instances=(replace(ONE, weight=1),)))
+    document = json.loads((tmp_path / "web.json").read_text())
+    document["instances"][0]["weight"] = weight
+    (tmp_path / "web.json").write_text(json.dumps(document))
+    with pytest.raises(Unusable):
+        load(tmp_path / "web.json", ["web"])

@@ -86,7 +86,7 @@ THREE = (
         (
             "_http._tcp.web.service.west.dc.hq.internal.",
             "SRV",
-            ["1 1 80 web-2.inst.web.service.west.dc.hq.internal."],
+            ["1 65535 80 web-2.inst.web.service.west.dc.hq.internal."],
         ),
         ("web-2.inst.web.service.west.dc.hq.internal.", "A", ["10.0.0.2"]),
         ("web-2.inst.web.service.hq.internal.", "A", ["10.0.0.2"]),

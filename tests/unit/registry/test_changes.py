@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.registry import changes
+from hq.validation import check_instance_update
 from hqpb.v1 import instance_pb2 as model
 from serving.errors import InvalidRequest, NotFound
 from tests.support.sample_instances import INSTALLED, READY, instance
@@ -133,3 +134,24 @@ def test_secrets_come_back_as_they_were_stored() -> None:
     secrets = draft_of(with_secret(instance("a-1"))).secrets
     assert changes.secrets_of(changes.encode_secrets(secrets, write_id=3)) == secrets
     assert changes.encode_secrets({}, write_id=3) == b""
+
+
+def test_a_weight_is_set_and_taken_away_by_its_mask_and_kept_by_who_does_not_give_one() -> None:
+    given = model.Instance(spec=model.InstanceSpec(weight=0))
+    old = draft_of(instance("a-1"))
+    resting = changes.updated_draft(old, given, ["spec.weight"])
+    assert resting.spec.HasField("weight")
+    assert resting.spec.weight == 0
+    assert resting.spec.revision == old.spec.revision
+    kept = changes.updated_draft(resting, instance("a-1", text="new"), None)
+    assert kept.spec.HasField("weight")
+    assert not changes.updated_draft(resting, model.Instance(), ["spec.weight"]).spec.HasField("weight")
+
+
+def test_a_weight_of_more_than_a_thousand_is_refused() -> None:
+    made = instance("a-1")
+    made.spec.weight = 1_000
+    check_instance_update(made)
+    made.spec.weight = 1_001
+    with pytest.raises(InvalidRequest, match=r"spec\.weight: 1001 is out of range: use 0 to 1000"):
+        check_instance_update(made)
