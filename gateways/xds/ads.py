@@ -1,17 +1,19 @@
-"""The call: envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources."""
+"""The calls: streams of all types (ADS), and of one type: Envoy asks so for the endpoints of its own clusters."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection
+from functools import partial
 from typing import Any, Final
 
 from gateways.picture.picture import EndpointView
-from gateways.xds.resources import Resources
+from gateways.xds.resources import Resources, ResourceType
 from gateways.xds.subscriptions import Subscriptions, XdsCounts
 from serving.calls.methods import Answer, Call, Duplex, Method
 from serving.encoding.jsonio import parse_json, parse_proto
+from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
@@ -21,6 +23,10 @@ log = logging.getLogger(__name__)
 
 _EVERYTHING: Final = ""  # not a valid service id: what is known as a whole changed
 PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+SINGLE_PATHS: Final = {
+    "envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters": ResourceType.CLUSTER,
+    "envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints": ResourceType.ENDPOINTS,
+}
 
 
 class Encoded:
@@ -56,15 +62,21 @@ class Ads:
 
     def methods(self) -> list[Method]:
         """For the table of a server."""
-        request = pb.DiscoveryRequest
-        return [Duplex(PATH, parse_proto(request), parse_json(request), self.run, READ, narrowed_reach(Of.SERVICE))]
+        return [self._method(PATH, None), *(self._method(path, kind) for path, kind in SINGLE_PATHS.items())]
 
-    async def run(self, requests: AsyncIterator[Any], call: Call) -> AsyncIterator[Answer]:
-        """One stream, until its client ends it."""
+    def _method(self, path: str, only: ResourceType | None) -> Method:
+        request = pb.DiscoveryRequest
+        run = partial(self.run, only=only)
+        return Duplex(path, parse_proto(request), parse_json(request), run, READ, narrowed_reach(Of.SERVICE))
+
+    async def run(
+        self, requests: AsyncIterator[Any], call: Call, only: ResourceType | None = None
+    ) -> AsyncIterator[Answer]:
+        """One stream, until its client ends it. `only`: the type that it is about; None: all of them."""
         stream = Subscriptions(self._resources, self.counts, _reader(call.access), self._location)
         wake = self._streams[stream] = asyncio.Event()
         self.counts.streams += 1
-        reading = asyncio.create_task(self._read_requests(requests, stream, wake), name="xDS requests")
+        reading = asyncio.create_task(self._read_requests(requests, stream, wake, only), name="xDS requests")
         try:
             while not reading.done():
                 await wake.wait()
@@ -80,9 +92,13 @@ class Ads:
             reading.cancel()
             await asyncio.gather(reading, return_exceptions=True)
 
-    async def _read_requests(self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event) -> None:
+    async def _read_requests(
+        self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event, only: ResourceType | None
+    ) -> None:
         try:
             async for request in requests:
+                if only is not None:
+                    _check_type(request, only)
                 before = _concerns(stream)
                 stream.request(request, self._picture.coverage.locations)
                 self._note(stream, before, _concerns(stream))
@@ -115,6 +131,13 @@ class Ads:
         for stream in {stream: None for streams in found for stream in streams}:
             if stream.on_services_changed(services):
                 self._streams[stream].set()
+
+
+def _check_type(request: pb.DiscoveryRequest, only: ResourceType) -> None:
+    """On a stream of one type a request may leave it out. Raises InvalidRequest."""
+    if request.type_url not in ("", only.value):
+        raise invalid("type_url", f"{request.type_url[:200]!r} on a stream of {only.value}: use ADS for several types")
+    request.type_url = only.value
 
 
 def _concerns(stream: Subscriptions) -> list[str]:

@@ -93,7 +93,8 @@ class Balancer:
             await asyncio.sleep(0.005)
 
 
-async def _say_who(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+async def say_who(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    """A server that answers one request with its own address."""
     with suppress(OSError, asyncio.IncompleteReadError):
         await reader.readuntil(b"\r\n\r\n")
         host, port = writer.get_extra_info("sockname")
@@ -112,7 +113,7 @@ async def _balancer(
         running = await stack.enter_async_context(programs(directory))
         hq = await running.registry()
         for host, port in places:
-            await stack.enter_async_context(await asyncio.start_server(_say_who, host, port))
+            await stack.enter_async_context(await asyncio.start_server(say_who, host, port))
         [(host, port), *_] = places
         await hq.put("web-0", host=host, port=port)
         gateway = await running.gateway("dns", hq)

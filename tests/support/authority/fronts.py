@@ -28,8 +28,7 @@ from gateways.dns import sockets
 from gateways.dns.responder import Responder
 from gateways.dns.zone import Zone, ZoneSettings
 from gateways.process import DiscoveryGateway
-from gateways.xds.ads import PATH as XDS
-from gateways.xds.ads import Ads
+from gateways.xds.ads import SINGLE_PATHS, Ads
 from gateways.xds.resources import Resources, ResourceType
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
@@ -50,6 +49,7 @@ from xdspb.v1 import xds_pb2
 _PAGES: Final = Rule("as what it shows: with the visitor's own token")
 _NOBODY: Final = Rule("everybody: DNS has no identities")
 _USER: Final = Rule("the user at the socket")
+_SERVICES: Final = ("mail", "web")
 
 
 class Fronts:
@@ -151,11 +151,13 @@ class Fronts:
 
     # --- asking -------------------------------------------------------------------------------------------------------
 
-    async def ask_xds(self, address: str, proof: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-        """All clusters that a caller is shown."""
+    async def ask_xds(self, address: str, path: str, proof: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+        """All clusters, or the endpoints of all services, that a caller is shown."""
         channel = Channel(address, self._servers.tls)
-        asked = xds_pb2.DiscoveryRequest(type_url=ResourceType.CLUSTER.value).SerializeToString()
-        call = channel.stream(f"/{XDS}", asked, proof, 20.0)
+        kind = SINGLE_PATHS.get(path, ResourceType.CLUSTER)
+        names = _SERVICES if kind is ResourceType.ENDPOINTS else ()  # endpoints have no wildcard
+        asked = xds_pb2.DiscoveryRequest(type_url=kind.value, resource_names=names).SerializeToString()
+        call = channel.stream(f"/{path}", asked, proof, 20.0)
         try:
             async for answer in call:
                 return "OK", answer.decode("latin-1")

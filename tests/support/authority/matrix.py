@@ -81,7 +81,7 @@ class Matrix:
             case "consul":
                 yield from ((of, partial(self._site, one, "GET", page, None)) for of, page in requests.CONSUL.items())
             case "xds":
-                yield name, partial(self._xds, fronts, one.http)
+                yield name, partial(self._xds, fronts, one.http, path)
             case "dns":
                 yield from ((of, partial(self._dns, fronts, domain)) for of, domain in requests.DNS.items())
             case "host-agent":
@@ -97,8 +97,8 @@ class Matrix:
         is_narrowed = sees_all and ("narrowed" in what or server == "console")
         self.rows.append((server, name, what, [_cell(code, text, narrowed=is_narrowed) for code, text in answers]))
 
-    async def _xds(self, fronts: Fronts, address: str, caller: str) -> tuple[str, str]:
-        return await fronts.ask_xds(address, self._proof(caller))
+    async def _xds(self, fronts: Fronts, address: str, path: str, caller: str) -> tuple[str, str]:
+        return await fronts.ask_xds(address, path, self._proof(caller))
 
     async def _dns(self, fronts: Fronts, domain: str, _: str) -> tuple[str, str]:
         return await fronts.ask_dns(domain)

@@ -11,11 +11,11 @@ import pytest
 
 from gateways.picture.addresses import Addressing, LeftOut
 from gateways.picture.hosts import HostResolver
-from gateways.xds.ads import Ads
+from gateways.xds.ads import SINGLE_PATHS, Ads
 from gateways.xds.resources import Resources, ResourceType
 from gateways.xds.subscriptions import MOST_NAMES, Subscriptions, XdsCounts
 from gateways.xds.targets import XdsTarget, read_target
-from serving.calls.methods import Call
+from serving.calls.methods import Call, Duplex
 from serving.errors import InvalidRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
 from xdspb.v1 import xds_pb2 as pb
@@ -409,3 +409,33 @@ async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_
     for stream in (web, every):
         await stream.aclose()  # type: ignore[attr-defined]
     assert (ads.counts.streams, ads._concerned) == (0, {})
+
+
+def single_stream(kind: ResourceType, *requests: pb.DiscoveryRequest) -> AsyncIterator[Any]:
+    pictured = picture_of(*THREE, heard=BOTH)
+    ads = Ads(pictured.picture, Resources(pictured.picture, Addressing(pictured.picture.hosts)))
+
+    async def incoming() -> AsyncIterator[pb.DiscoveryRequest]:
+        for request in requests:
+            yield request
+        await asyncio.Event().wait()
+
+    path = next(path for path, served in SINGLE_PATHS.items() if served is kind)
+    [method] = [method for method in ads.methods() if method.path == path]
+    assert isinstance(method, Duplex)
+    return method.run(incoming(), Call())
+
+
+@pytest.mark.parametrize("type_url", ["", EDS.value])
+async def test_a_stream_of_one_type_serves_it_whether_a_request_names_it_or_not(type_url: str) -> None:
+    answers = single_stream(EDS, pb.DiscoveryRequest(type_url=type_url, resource_names=["web"]))
+    answer = pb.DiscoveryResponse.FromString((await anext(answers)).proto())
+    assert answer.type_url == EDS.value
+    assert b"10.0.0.1" in answer.resources[0].value
+    await answers.aclose()  # type: ignore[attr-defined]
+
+
+async def test_a_stream_of_one_type_refuses_another_one_by_name() -> None:
+    answers = single_stream(CDS, pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"]))
+    with pytest.raises(InvalidRequest, match=r"type_url: .*ClusterLoadAssignment.*use ADS"):
+        await anext(answers)

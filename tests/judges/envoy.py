@@ -1,0 +1,107 @@
+"""Envoy with a configuration of its own, whose clusters take their endpoints from the gateway."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.judges import tools
+from tests.judges.gateway_world import within
+from tests.judges.haproxy import Balancer, say_who
+from tests.judges.processes import free_port, started
+from tests.judges.verdict import Verdict
+from tests.support.gateway_process import GatewayProcess, programs
+
+_EXAMPLE: Final = Path(__file__).parents[2] / "examples/gateways/envoy.yaml"
+_COUNT: Final = 20
+_QUIET_S: Final = 3.0
+
+
+@asynccontextmanager
+async def _proxy(directory: Path, path: Path) -> AsyncIterator[tuple[Balancer, GatewayProcess, int]]:
+    """Envoy over an HQ whose service has one instance, `web-0`; and the port of all servers, 127.0.1.1 and so on."""
+    async with programs(directory) as running:
+        hq, port = await running.registry(), free_port()
+        servers = [await asyncio.start_server(say_who, f"127.0.1.{n + 1}", port) for n in range(_COUNT)]
+        try:
+            await hq.put("web-0", host="127.0.1.1", port=port)
+            gateway = await running.gateway("xds", hq)
+            at = Balancer(hq, free_port(), directory / "unused")
+            config = _EXAMPLE.read_text().replace("port_value: 7671", f"port_value: {gateway.grpc.rpartition(':')[2]}")
+            (directory / "envoy.yaml").write_text(config.replace("port_value: 8080", f"port_value: {at.port}"))
+            order = (path, "-c", directory / "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", "warn")
+            async with started(order, directory / "envoy.log"):
+                await within(lambda: _listens(at.port))
+                yield at, gateway, port
+        finally:
+            for server in servers:
+                server.close()
+
+
+def _listens(port: int) -> bool:
+    return f":{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
+
+
+async def envoy(directory: Path) -> Verdict:
+    """Growth under load, weights, and a gateway that is killed."""
+    path, version = await tools.envoy()
+    verdict = Verdict(version)
+    async with _proxy(directory, path) as (at, gateway, port):
+        load = asyncio.create_task(at.load())
+        try:
+            await within(lambda: bool(at.answered))
+            at.failed.clear()  # before Envoy had its first endpoints
+            await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 120.0)
+            await verdict.case("weights of 90 and 10 are the shares of requests", _weights(at, port), 60.0)
+            await verdict.case("a killed gateway", _killed(at, gateway), 90.0)
+        finally:
+            load.cancel()
+            await asyncio.gather(load, return_exceptions=True)
+        verdict.count("no request failed", f"{dict(at.failed)}" if at.failed else "")
+    return verdict
+
+
+async def _uses(at: Balancer, hosts: set[str]) -> None:
+    """Return when the last requests went to all of these and to no others."""
+    while True:
+        at.answered.clear()
+        await within(lambda: at.answered.total() >= 5 * len(hosts))
+        if {place.partition(":")[0] for place in at.answered} == hosts:
+            return
+
+
+async def _growth(at: Balancer, port: int) -> None:
+    hosts = [f"127.0.1.{number + 1}" for number in range(_COUNT)]
+    for number, host in enumerate(hosts[1:], 1):
+        await at.hq.put(f"web-{number}", host=host, port=port)
+    await _uses(at, {*hosts})
+    for number in range(1, _COUNT):
+        await at.hq.delete(f"web-{number}")
+    await _uses(at, {hosts[0]})
+
+
+async def _weights(at: Balancer, port: int) -> None:
+    await at.hq.put("web-1", host="127.0.1.2", port=port)
+    await at.hq.weigh("web-0", 90)
+    await at.hq.weigh("web-1", 10)
+    await _uses(at, {"127.0.1.1", "127.0.1.2"})
+    at.answered = Counter()
+    await within(lambda: at.answered.total() >= 1_000)
+    share = at.answered[f"127.0.1.2:{port}"] / at.answered.total()
+    assert 0.06 < share < 0.14, f"{share:.1%} of the requests"
+    await at.hq.weigh("web-0", 0)
+    await _uses(at, {"127.0.1.2"})
+
+
+async def _killed(at: Balancer, gateway: GatewayProcess) -> None:
+    await gateway.kill()
+    await asyncio.sleep(_QUIET_S)
+    await _uses(at, {"127.0.1.2"})
+    await gateway.again()
+    await at.hq.weigh("web-0", 100)
+    await at.hq.weigh("web-1", 0)
+    await _uses(at, {"127.0.1.1"})
