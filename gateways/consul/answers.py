@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from gateways.consul import indexes, render
 from gateways.consul.indexes import ConsulIndexes, Topic
-from gateways.consul.questions import ConsulError, Question, QuestionKind
+from gateways.consul.questions import ABOUT_THE_GATEWAY, ConsulError, Question, QuestionKind
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import EndpointView
 from hqclient.discovery import KnownInstance
@@ -54,6 +54,9 @@ class ConsulAnswers:
             QuestionKind.SERVICE: self._service,
             QuestionKind.NODES: self._nodes,
             QuestionKind.NODE: self._node,
+            QuestionKind.NODE_SERVICES: self._node_services,
+            QuestionKind.CONNECT: lambda *_: b"[]",  # nothing is a proxy of a mesh
+            QuestionKind.OWN: lambda *_: b"{}",  # nothing is ever registered with this agent
             QuestionKind.DATACENTERS: lambda *_: render.encode_json(self._datacenters()),
             QuestionKind.SELF: lambda *_: render.encode_json(self._self()),
             QuestionKind.LEADER: lambda *_: render.encode_json("127.0.0.1:8300"),
@@ -87,7 +90,7 @@ class ConsulAnswers:
 
     def _check_known(self, question: Question) -> None:
         """An empty list is only sent once every location has confirmed that there are no instances."""
-        if question.kind in (QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS):
+        if question.kind in ABOUT_THE_GATEWAY:
             return
         coverage, datacenter = self._picture.coverage, question.datacenter
         if datacenter and coverage.is_complete and datacenter not in coverage.locations:
@@ -170,11 +173,18 @@ class ConsulAnswers:
         return render.encode_json([found[key] for key in sorted(found)])
 
     def _node(self, question: Question, access: Access) -> bytes:
+        here = self._services_of_node(question, access)
+        return render.encode_json(here and {"Node": here[0], "Services": {one["ID"]: one for one in here[1]}})
+
+    def _node_services(self, question: Question, access: Access) -> bytes:
+        here = self._services_of_node(question, access)
+        return render.encode_json(here and {"Node": here[0], "Services": here[1]})
+
+    def _services_of_node(self, question: Question, access: Access) -> tuple[dict[str, Any], list[Any]] | None:
+        """The node, and its instances as services; None: it has none."""
         here = [one for one, _ in self._matching_instances(question, access) if one.node == question.name]
-        if not here:
-            return b"null"
-        services = {one.id: render.service(one, self._index(one), self._settings.ports) for one in here}
-        return render.encode_json({"Node": render.node(here[0], 1), "Services": services})
+        services = [render.service(one, self._index(one), self._settings.ports) for one in here]
+        return (render.node(here[0], 1), services) if here else None
 
     def _datacenters(self) -> list[str]:
         return sorted(self._picture.coverage.locations | {one for one in [self._settings.datacenter] if one}) or ["hq"]

@@ -41,8 +41,11 @@ class QuestionKind(Enum):
     SERVICE = auto()
     NODES = auto()
     NODE = auto()
+    NODE_SERVICES = auto()
     DATACENTERS = auto()
     SELF = auto()
+    OWN = auto()
+    CONNECT = auto()
     LEADER = auto()
     PEERS = auto()
 
@@ -56,13 +59,19 @@ _PATHS: Final[Mapping[str, QuestionKind]] = {
     "catalog/service/": QuestionKind.SERVICE,
     "catalog/nodes": QuestionKind.NODES,
     "catalog/node/": QuestionKind.NODE,
+    "catalog/node-services/": QuestionKind.NODE_SERVICES,
     "catalog/datacenters": QuestionKind.DATACENTERS,
     "agent/self": QuestionKind.SELF,
+    "agent/services": QuestionKind.OWN,
+    "agent/checks": QuestionKind.OWN,
+    "health/connect/": QuestionKind.CONNECT,
+    "catalog/connect/": QuestionKind.CONNECT,
     "status/leader": QuestionKind.LEADER,
     "status/peers": QuestionKind.PEERS,
 }
 _ABOUT_ONE_SERVICE: Final = (QuestionKind.HEALTH_SERVICE, QuestionKind.HEALTH_CHECKS, QuestionKind.SERVICE)
-_AT_ONCE: Final = (QuestionKind.DATACENTERS, QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS)
+ABOUT_THE_GATEWAY: Final = (QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS, QuestionKind.OWN)
+_AT_ONCE: Final = (QuestionKind.DATACENTERS, *ABOUT_THE_GATEWAY)
 _UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # ignoring them would answer a different question
 _DEFAULTS_ONLY: Final = ("ns", "partition")
 
@@ -115,7 +124,9 @@ def read_question(method: str, path: str, query: bytes) -> Question:
     if kind is None:
         raise ConsulError(501, _READ_ONLY)
     if method not in ("GET", "HEAD"):
-        raise ConsulError(501 if kind is QuestionKind.SELF else 405, f"{method} {path[:100]}: {_READ_ONLY}")
+        raise ConsulError(
+            501 if kind in (QuestionKind.SELF, QuestionKind.OWN) else 405, f"{method} {path[:100]}: {_READ_ONLY}"
+        )
     given = _parameters(query)
     if kind is QuestionKind.HEALTH_STATE and name not in _STATES:
         raise ConsulError(400, f"{name[:40]!r} is not a state: use any, passing, warning or critical")

@@ -117,6 +117,33 @@ async def test_the_other_questions_have_their_answers() -> None:
     assert (await ask.json("status/leader"), await ask.json("status/peers")) == ("127.0.0.1:8300", ["127.0.0.1:8300"])
 
 
+async def test_a_node_lists_its_services_in_both_forms_of_consul() -> None:
+    ask = asking()
+    by_id, listed = await ask.json("catalog/node/node-web-1"), await ask.json("catalog/node-services/node-web-1")
+    assert listed == {"Node": by_id["Node"], "Services": [*by_id["Services"].values()]}
+    assert [one["ID"] for one in listed["Services"]] == ["web-1"]
+    assert await ask.json("catalog/node-services/nowhere") is None
+
+
+@pytest.mark.parametrize("path", ["health/connect/web", "catalog/connect/web", "health/connect/none"])
+async def test_there_are_no_proxies_of_a_mesh_and_who_waits_for_one_waits(path: str) -> None:
+    ask = asking()
+    assert await ask.json(path) == []
+    waiting = await ask.waiting(path)
+    ask.pictured.put(known("web-1", host="10.0.0.9"))
+    await turns()
+    assert not waiting.done()
+    waiting.cancel()
+
+
+async def test_nothing_is_registered_with_the_gateway_as_an_agent_whatever_hq_knows() -> None:
+    ask = Asking(PictureBuilder())
+    ask.pictured.condition.is_known, ask.pictured.condition.heard = False, frozenset()
+    ask.pictured.look()
+    assert (await ask.json("agent/services"), await ask.json("agent/checks")) == ({}, {})
+    assert (await ask("health/connect/web")).status == 500
+
+
 async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> None:
     ask = asking(datacenter="east")
     assert await ask.json("catalog/services") == {"db": [], "web": ["tier=front"]}
@@ -128,6 +155,7 @@ async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> 
     ("method", "path", "status", "words"),
     [
         ("PUT", "agent/service/register", 501, "ReportStatus"),
+        ("PUT", "agent/services", 501, "ReportStatus"),
         ("PUT", "catalog/register", 501, "CreateInstance"),
         ("PUT", "agent/check/pass/x", 501, "docs/gateways.md"),
         ("GET", "kv/key", 501, "reads of /v1/health"),
