@@ -9,12 +9,12 @@ import click
 
 from control.locations import clients_of, credentials_of, location_flags, locations_of
 from control.process import dev_flags, kit_flags, listening_flags
+from descriptions.installations import merge_installations
+from descriptions.reading import read_installations
 from hqcli.documents import BadDocument
 from hqclient import Client
 from nanny.world.cms import CmsLeave
 from nanny.world.leave import ApprovalPort, NoCms
-from nannyctl.descriptions.installations import merge_installations
-from nannyctl.descriptions.reading import read_installations
 from serving.auth import security as settings
 from serving.clock import SystemClock
 from serving.flags import Duration, Flags, together

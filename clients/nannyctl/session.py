@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Generic, NoReturn, TypeVar
 
 import click
 
+from descriptions.installations import merge_installations, only, parse_option
+from descriptions.reading import default_config, read_installations
 from hqcli.complaints import complainer
 from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
@@ -19,8 +21,6 @@ from hqcli.exits import Exit, exit_of, is_no_hq
 from hqcli.options import DurationParam, credential_options
 from hqcli.terminal import warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
-from nannyctl.descriptions.installations import merge_installations, only, parse_option
-from nannyctl.descriptions.reading import default_config, read_installations
 
 if TYPE_CHECKING:
     from hqclient.errors import HqApiError

@@ -6,13 +6,13 @@ import heapq
 from collections.abc import Collection, Mapping, Set
 from typing import Final
 
+from descriptions.held import held_instance
 from nanny.actions import reports
 from nanny.actions.subject import ServiceContext
 from nanny.rollout.views import SWITCHED, Key, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import READY, switched_instance
 from nanny.world.pictures import ServiceView
-from nannyctl.plans.held import held_instance
 
 _Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
 """By instance: epoch, uid and version of which it was found, and whether it is as described."""

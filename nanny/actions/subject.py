@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from descriptions.held import HeldInstance, held_instance
 from hqpb.v1 import instance_pb2
 from nanny.automaton.service import ManagedService
 from nanny.rollout.policy import Policy
@@ -12,7 +13,6 @@ from nanny.rollout.views import Key
 from nanny.snapshots.wanted import stamp_of
 from nanny.world.pictures import ServiceView
 from nanny.world.writing import InstanceWrite
-from nannyctl.plans.held import HeldInstance, held_instance
 from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceRecord
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from google.protobuf.json_format import MessageToDict
 
+from descriptions.held import held_instance
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision, ResourceAllocation
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content, read_content
 from nanny.snapshots.wanted import OWNER, READY, switched_instance
-from nannyctl.plans.held import held_instance
 from serving.errors import InvalidRequest, Violation
 
 

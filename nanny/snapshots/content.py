@@ -12,12 +12,12 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from descriptions.description import Description, Placement, parse_description
+from descriptions.desired import OWNED
+from descriptions.revisions import Definition
 from hqcli.documents import documents_in
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
-from nannyctl.descriptions.description import Description, Placement, parse_description
-from nannyctl.descriptions.revisions import Definition
-from nannyctl.plans.desired import OWNED
 from serving.errors import InvalidRequest, TooLarge, Violation, invalid
 
 MAX_CONTENT_BYTES: Final = 8 << 20

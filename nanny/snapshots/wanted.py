@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from typing import Final
 
+from descriptions.desired import OWNED, desired_instance
+from descriptions.held import HeldInstance
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
-from nannyctl.plans.desired import OWNED, desired_instance
-from nannyctl.plans.held import HeldInstance
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from descriptions.held import HeldInstance, held_instance
 from hqpb.v1 import instance_pb2
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
-from nannyctl.plans.held import HeldInstance, held_instance
 from nannyctl.plans.plan import PlannedKind
 from nannyctl.plans.switching import SwitchIntent
 from nannyctl.plans.upload_intent import UploadIntent

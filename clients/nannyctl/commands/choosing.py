@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 
 import click
 
+from descriptions.description import Description
+from descriptions.reading import read_descriptions
+from descriptions.shares import Share, shares_of
 from hqcli.documents import BadDocument
-from nannyctl.descriptions.description import Description
-from nannyctl.descriptions.reading import read_descriptions
-from nannyctl.descriptions.shares import Share, shares_of
 from nannyctl.session import NannyctlSession, refuse
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from descriptions.desired import ready_of
 from hqcli.exits import Exit as NannyExit
 from hqcli.formats import output_option
 from hqcli.options import DurationParam
 from nannyctl.commands.choosing import Chosen, choose, service_options
 from nannyctl.commands.uploader import PARALLEL, carry_out
 from nannyctl.output.results import LiveBars, ProgressLines, progress, tell
-from nannyctl.plans.desired import ready_of
 from nannyctl.plans.pacing import PacingSettings
 from nannyctl.plans.plan import InstancePlan, PlannedKind, make_plan
 from nannyctl.plans.switching import CannotRollBack, SwitchIntent, previous
@@ -24,8 +24,8 @@ from nannyctl.sending.uploading import result_without_write
 from nannyctl.session import NannyctlSession, complain, finish, with_session
 
 if TYPE_CHECKING:
+    from descriptions.held import HeldInstance
     from hqclient.client import Client
-    from nannyctl.plans.held import HeldInstance
     from nannyctl.sending.holdings import InstanceReader
 
 _SWITCHED = frozenset({UploadOutcome.UPDATED, UploadOutcome.NOT_READY, UploadOutcome.UNKNOWN})

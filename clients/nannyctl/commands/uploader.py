@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from descriptions.shares import Share
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
 from nannyctl.commands.choosing import described_shares
-from nannyctl.descriptions.shares import Share
 from nannyctl.exits import worst
 from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.results import progress, tell

@@ -14,8 +14,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from descriptions.desired import ready_of
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Instance
-from nannyctl.plans.desired import ready_of
 
 Instances = Mapping[str, Instance]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
+from descriptions.held import HeldInstance
 from hqpb.v1 import instance_pb2
 from nannyctl.plans.diff import FieldChange
-from nannyctl.plans.held import HeldInstance
 
 
 class PlannedKind(enum.StrEnum):

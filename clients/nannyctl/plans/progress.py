@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from descriptions.desired import READY
 from hqcli.readable import plural
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.desired import READY
 
 _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 _FALSE = instance_pb2.CONDITION_STATUS_FALSE

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from descriptions.desired import owned_by_nanny, ready_of, retarget
+from descriptions.held import HeldInstance
 from hqpb.v1 import instance_pb2
-from nannyctl.plans.desired import owned_by_nanny, ready_of, retarget
 from nannyctl.plans.diff import diff
-from nannyctl.plans.held import HeldInstance
 from nannyctl.plans.plan import PlannedAction, PlannedKind
 
 

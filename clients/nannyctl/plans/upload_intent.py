@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from descriptions.description import Description, Placement
+from descriptions.desired import absent_of, desired_instance, needs_secrets, owned_by_nanny, ready_of
+from descriptions.held import HeldInstance
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.description import Description, Placement
-from nannyctl.plans.desired import absent_of, desired_instance, needs_secrets, owned_by_nanny, ready_of
 from nannyctl.plans.diff import diff
-from nannyctl.plans.held import HeldInstance
 from nannyctl.plans.plan import PlannedAction, PlannedKind
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 
+from descriptions.held import HeldInstance, held_instance
 from hqclient.client import STRONG, Client
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
-from nannyctl.plans.held import HeldInstance, held_instance
 from nannyctl.plans.plan import PlanIntent
 
 IDS_PER_REQUEST = 200

@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
+from descriptions.description import parse_description
+from descriptions.shares import Share
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.commands.uploader import make_plans
-from nannyctl.descriptions.description import parse_description
-from nannyctl.descriptions.shares import Share
 from nannyctl.plans.plan import InstancePlan
 from nannyctl.sending.results import Result, UploadOutcome
 from nannyctl.sending.uploading import Upload

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from descriptions.description import Description, parse_description
+from descriptions.installations import merge_installations, parse_option
+from descriptions.reading import read_descriptions, read_installations
+from descriptions.shares import shares_of
 from hqcli.documents import BadDocument
-from nannyctl.descriptions.description import Description, parse_description
-from nannyctl.descriptions.installations import merge_installations, parse_option
-from nannyctl.descriptions.reading import read_descriptions, read_installations
-from nannyctl.descriptions.shares import shares_of
 
 WHOLE = """
 service: web

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from descriptions.description import parse_description
+from descriptions.held import HeldInstance, held_instance
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.descriptions.description import parse_description
 from nannyctl.output.plans import plan_lines
 from nannyctl.plans.diff import format_value
-from nannyctl.plans.held import HeldInstance, held_instance
 from nannyctl.plans.plan import PlannedAction, PlannedKind, make_plan
 from nannyctl.plans.upload_intent import UploadIntent
 from nannyctl.sending.writing import instance_to_send

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from descriptions.desired import ready_of
+from descriptions.held import held_instance
 from hqpb.v1 import instance_pb2 as model
-from nannyctl.plans.desired import ready_of
-from nannyctl.plans.held import held_instance
 from nannyctl.plans.plan import PlannedKind
 from nannyctl.plans.switching import CannotRollBack, SwitchIntent, previous
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from descriptions.fields import ID_RULE, Fields, is_id, message_of
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.fields import ID_RULE, Fields, is_id, message_of
 
 _NOT_HERE = {
     "target": "say `ready: ID` beside `revisions`; all others are INSTALLED",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from descriptions.fields import is_name
 from hqcli.options import DEFAULT_SERVER, address_of
-from nannyctl.descriptions.fields import is_name
 
 DEFAULT_NAME = "default"
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableMapping
 
+from descriptions.description import Description, Placement
+from descriptions.held import HeldInstance
+from descriptions.revisions import Definition
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.description import Description, Placement
-from nannyctl.descriptions.revisions import Definition
-from nannyctl.plans.held import HeldInstance
 
 READY = instance_pb2.REVISION_TARGET_READY
 INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED

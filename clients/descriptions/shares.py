@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from descriptions.description import Description, Placement
 from hqcli.documents import BadDocument
-from nannyctl.descriptions.description import Description, Placement
 
 
 @dataclass(frozen=True, slots=True)

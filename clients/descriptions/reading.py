@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from descriptions.description import Description, parse_description
+from descriptions.fields import Fields
+from descriptions.installations import addresses_of
 from hqcli.documents import BadDocument, documents_in, texts
-from nannyctl.descriptions.description import Description, parse_description
-from nannyctl.descriptions.fields import Fields
-from nannyctl.descriptions.installations import addresses_of
 
 
 def read_descriptions(names: Sequence[str]) -> list[Description]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from descriptions.fields import NAME_RULE, is_name, message_of
 from hqcli.shape import kind
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.fields import NAME_RULE, is_name, message_of
 
 MAX_PORT = 65_535
 

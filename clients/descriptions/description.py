@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from descriptions.fields import Fields, message_of
+from descriptions.installations import addresses_of
+from descriptions.resources import allocation_of, request_of
+from descriptions.revisions import Definition, definitions_of
 from hqcli.shape import kind
 from hqpb.v1 import instance_pb2
-from nannyctl.descriptions.fields import Fields, message_of
-from nannyctl.descriptions.installations import addresses_of
-from nannyctl.descriptions.resources import allocation_of, request_of
-from nannyctl.descriptions.revisions import Definition, definitions_of
 
 OTHERS = "others"
 
