@@ -12,12 +12,12 @@ from nannyctl.exits import MEANINGS
 COMMANDS: dict[str, tuple[str, str, str]] = {
     "plan": ("uploader", "plan", "Show what upload would do."),
     "upload": ("uploader", "upload", "Upload descriptions to HQ."),
-    "activate": ("switcher", "activate", "Make an existing revision the READY one."),
-    "rollback": ("switcher", "rollback", "Make the previous revision READY again."),
-    "status": ("status", "status", "Show the agents' progress."),
     "service": ("services", "service", "Create, list, show services."),
     "snapshot": ("services", "snapshot", "Add and look at snapshots."),
     "target": ("orders", "target", "Set the target of a snapshot; ACTIVE rolls it out."),
+    "activate": ("orders", "activate", "Roll a snapshot out, and wait for what becomes of it."),
+    "rollback": ("orders", "rollback", "Roll back to the snapshot that was ACTIVE before, and wait."),
+    "status": ("services", "status", "Show a service; the exit code says whether it is as ordered."),
     "pause": ("orders", "pause", "Pause the actions of a service."),
     "resume": ("orders", "resume", "Resume the actions of a service."),
     "stop": ("orders", "stop", "Switch a service off."),
@@ -28,7 +28,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "control": ("orders", "control", "Show the leader; freeze, unfreeze, or resume after a restore."),
 }
 
-DIRECT = ("plan", "upload", "activate", "rollback", "status")
+DIRECT = ("plan", "upload")
 LOCAL = ("completion",)
 HEADINGS = {
     "Directly in HQ (no Nanny server)": DIRECT,

@@ -1,4 +1,4 @@
-"""From `nanny upload` through three real instancectl to discovery, to the next revision and back."""
+"""From `nanny upload` through three real instancectl to discovery, to the next revision and back by the server."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.supervised import Ctl, free_port
 from tests.clients.nanny.uploads import nanny
 from tests.support.etcd import SharedEtcd
+from tests.support.gateway_process import Program
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import eventually
 
@@ -68,6 +69,17 @@ async def nodes(installation: list[ReplicaProcess], tmp_path: Path) -> AsyncIter
     yield made
     for ctl in made:
         await ctl.clean_up()
+
+
+@pytest.fixture
+async def server(installation: list[ReplicaProcess], tmp_path: Path) -> AsyncIterator[Program]:
+    """The Nanny server."""
+    replicas = ",".join(replica.grpc for replica in installation)
+    words = ("dev", "--store", "memory", "--location", f"default={replicas}", "--http", "127.0.0.1:0")
+    made = Program("nanny.main", (*words, "--grpc", "127.0.0.1:0"), tmp_path / "nanny.log")
+    await made.start()
+    yield made
+    await made.kill()
 
 
 def description(files: FileServer, *revisions: str, **more: Any) -> dict[str, Any]:
@@ -128,13 +140,13 @@ async def all_serve(service: Service, revision: str) -> None:
 
 @pytest.mark.long
 async def test_from_a_description_to_three_answers_to_the_next_revision_and_back(
-    installation: list[ReplicaProcess], nodes: list[Ctl], files: FileServer, tmp_path: Path
+    installation: list[ReplicaProcess], server: Program, nodes: list[Ctl], files: FileServer, tmp_path: Path
 ) -> None:
     servers = [replica.grpc for replica in installation]
     said: list[str] = []
 
     async def told(*arguments: str) -> str:
-        done = await nanny(*arguments, server=",".join(servers))
+        done = await nanny(*arguments, server=",".join(servers), NANNY_SERVER=server.grpc)
         said.extend((done.out, done.err))
         assert done.code == 0, (arguments, done)
         return done.out
@@ -153,16 +165,21 @@ async def test_from_a_description_to_three_answers_to_the_next_revision_and_back
         for ctl in nodes:
             await ctl.start()
         await all_serve(service, "v1")
-        await told("upload", "-f", written("second.yaml", description(files, "v2")))
-        await told("status", "--service", "site", "--wait", "60s")
+        policy = ("--max-unavailable", "1", "--min-ready-time", "1s", "--soak", "2s")
+        await told("service", "create", "site", "--adopt", *policy)
+        added = await told(
+            "snapshot", "add", "site", "-f", written("second.yaml", description(files, "v2")), "-o", "json"
+        )
+        second = json.loads(added)["snapshot"]["revisionId"]
+        await told("target", "site", "PREPARED", "--wait", "60s")
         await all_serve(service, "v1")  # v2 is installed beside it
         assert sorted(files.asked) == ["/v1.py"] * 3 + ["/v2.py"] * 3
         files.asked.clear()
-        await told("activate", "v2", "--service", "site")
-        await all_serve(service, "v2")
-        await told("rollback", "--service", "site")
+        await told("activate", "site", "--wait", "60s")
+        await all_serve(service, second)
+        await told("rollback", "site", "--wait", "60s")
         await all_serve(service, "v1")
-        await told("status", "--service", "site", "--wait", "60s")
+        await told("status", "site")
         assert files.asked == []
         assert service.resyncs == 0
     async with Client(servers) as client:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.console_blocks import commands, normal, printed, replaced
+from tests.support.gateway_process import Program
 from tests.support.replicas import ReplicaProcess
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -29,7 +30,7 @@ async def free_ports(count: int) -> list[str]:
     return found
 
 
-async def typed(replica: ReplicaProcess, folder: Path) -> list[str]:
+async def typed(replica: ReplicaProcess, nanny: Program, folder: Path) -> list[str]:
     """The commands of the page; the examples are copied to `folder` with free ports."""
     ports = dict(zip(PORTS, await free_ports(len(PORTS)), strict=True))
     for name in ("site.yaml", "site-v2.yaml"):
@@ -38,6 +39,7 @@ async def typed(replica: ReplicaProcess, folder: Path) -> list[str]:
         "examples/nanny/site": f"{folder}/site",
         "$PWD/.venv/bin": str(Path(sys.executable).parent),
         "127.0.0.1:7071": replica.grpc,
+        "NO_PROXY=": f"NANNY_SERVER={nanny.grpc} NO_PROXY=",
         "$(mktemp -d)": str(folder / "w"),
     }
     return [replaced(with_ports(command, ports), places) for command, _ in commands(PAGE)]
@@ -48,6 +50,17 @@ async def typed(replica: ReplicaProcess, folder: Path) -> list[str]:
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(replica: ReplicaProcess, tmp_path: Path) -> None:
     (tmp_path / "w").mkdir()
-    told, errors = await printed(await typed(replica, tmp_path), tmp_path, replica.grpc, 220)
+    words = ("dev", "--store", "memory", "--location", f"default={replica.grpc}")
+    nanny = Program("nanny.main", (*words, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"), tmp_path / "nanny.log")
+    try:
+        await nanny.start()
+        told, errors = await printed(await typed(replica, nanny, tmp_path), tmp_path, replica.grpc, 220)
+    finally:
+        await nanny.kill()
     for (command, expected), found in zip(commands(PAGE), told, strict=True):
-        assert normal(found.replace(str(tmp_path / "w"), "$W")) == normal(expected), (command, told, errors)
+        shown = _without_ids(found.replace(str(tmp_path / "w"), "$W"))
+        assert normal(shown) == normal(_without_ids(expected)), (command, told, errors)
+
+
+def _without_ids(text: str) -> str:
+    return re.sub(r"snapshot [0-9a-f]{16}", "snapshot ID", text)

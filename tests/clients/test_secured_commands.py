@@ -55,8 +55,10 @@ def token_file(files: Secured, subject: str) -> str:
     return os.fspath(path)
 
 
-async def test_nanny_shows_its_token(replica: Served, files: Secured) -> None:
-    asked = ("nannyctl.main", replica.addresses.grpc, "status", "--service", "web")
+async def test_nanny_shows_its_token(replica: Served, files: Secured, tmp_path: Path) -> None:
+    described = tmp_path / "web.yaml"
+    described.write_text("{service: web, instances: [{id: web-1, labels: {tier: front}}]}")
+    asked = ("nannyctl.main", replica.addresses.grpc, "plan", "-f", os.fspath(described))
     ca = os.fspath(files.authority.cert)
     code, out = await run(*asked, "--ca", ca, "--token-file", token_file(files, "web-uploader"))
     assert "web-1" in out, out

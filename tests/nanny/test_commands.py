@@ -125,8 +125,13 @@ async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(s
 
     late = await scene.run("target", "web", "ACTIVE", "r1", "--wait", "0.2s", code=8)
     assert "it goes on" in late.err
-    await scene.run("target", "web", "ACTIVE", "r1", "--wait", "60s")
+    assert (await scene.run("status", "web", code=8)).err == ""  # under way
+    await scene.run("activate", "web", "r1", "--wait", "60s")
     assert target_of((await scene.hq.get("web-0")).instance, "r1") == READY
+    await scene.run("rollback", "web", "--wait", "60s", "-m", "forward again")
+    assert "Online 3/3" in (await scene.run("status", "web")).out
+    assert [row["serving"] for row in (await scene.run("instances", "web", v2, "-o", "json")).json["instance"]]
+    assert target_of((await scene.hq.get("web-0")).instance, "r1") != READY
 
     await scene.run("stop", "web", "--wait", "60s")
     assert "Offline" in (await scene.run("service", "list")).out
@@ -211,6 +216,8 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
         (("target", "web", "ACTIVE", "0123456789"), 3, "no such snapshot"),
         (("target", "web", "PREPARED"), 1, "stop"),
         (("instances", "web", "--set", "web-9", "--target", "ACTIVE"), 3, "web-9"),
+        (("rollback", "web"), 1, "no snapshot was ACTIVE before"),
+        (("activate", "v2", "--service", "web"), 2, "--service"),
         (("service", "delete", "web"), 1, "still has snapshots with a state"),
         (("service", "list", "--nanny", "127.0.0.1:1"), 5, "Nanny at 127.0.0.1:1 refuses connections"),
     ):

@@ -11,7 +11,6 @@ from hqpb.v1 import instance_pb2
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
 from nannyctl.plans.plan import PlannedKind
-from nannyctl.plans.switching import SwitchIntent
 from nannyctl.plans.upload_intent import UploadIntent
 from serving.errors import InvalidRequest, TooLarge
 
@@ -161,13 +160,9 @@ def test_lowering_never_raises() -> None:
 
 def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
-    for intent in (
-        SwitchIntent(content().revision_id),
-        UploadIntent(content().description, content().placements.values()),
-    ):
-        action = intent.action("web-1", of(made))
-        assert action.kind is PlannedKind.REFUSED
-        assert "belongs to the Nanny server" in action.note
+    action = UploadIntent(content().description, content().placements.values()).action("web-1", of(made))
+    assert action.kind is PlannedKind.REFUSED
+    assert "belongs to the Nanny server" in action.note
 
 
 def test_the_example_of_the_guide_is_a_snapshot() -> None:

@@ -1,7 +1,8 @@
-"""target, pause, resume, stop, control: orders to the Nanny server."""
+"""target, activate, rollback, pause, resume, stop, control: orders to the Nanny server."""
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import click
@@ -11,6 +12,7 @@ from hqcli.formats import output_option, print_json
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
+from nannyctl.session import complain
 from nannypb.v1 import service_pb2 as pb
 
 _TARGETS = click.Choice(["DESTROYED", "CREATED", "PREPARED", "ACTIVE"], case_sensitive=False)
@@ -53,6 +55,71 @@ def target(
         request_id=new_request_id(),
     )
     server.run(_run_order(server, "SetTarget", request, wait_s, output), writing=True)
+
+
+_waits = functools.partial(wait_option, default="1h")
+
+
+@click.command()
+@click.argument("name")
+@click.argument("snapshot_id", default="")
+@why_options
+@_waits
+@output_option("table", "json")
+@nanny_server
+def activate(
+    server: NannyServer, name: str, snapshot_id: str, by: pb.Authorship, wait_s: float | None, output: str
+) -> None:
+    """Roll a snapshot (HEAD by default) out, and wait: `target NAME ACTIVE --wait 1h`."""
+    server.run(_run_order(server, "SetTarget", _activation(name, snapshot_id, by), wait_s, output), writing=True)
+
+
+@click.command()
+@click.argument("name")
+@why_options
+@_waits
+@output_option("table", "json")
+@nanny_server
+def rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
+    """Roll back to the snapshot that was ACTIVE before this one, and wait.
+
+    One that failed is never chosen. Once it is done, the same command goes forward again, to the one it left.
+    """
+    server.run(_run_rollback(server, name, by, wait_s, output), writing=True)
+
+
+async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> Exit:
+    now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
+    if not (before := previous_snapshot(now)):
+        complain(
+            f"{name}: no snapshot was ACTIVE before that is still on the nodes: choose one of `nanny snapshot list "
+            f"{name}` and order it with `nanny activate {name} SNAPSHOT`."
+        )
+        return Exit.REFUSED
+    return await _run_order(server, "SetTarget", _activation(name, before, by), wait_s, output)
+
+
+def previous_snapshot(service: pb.Service) -> str:
+    """The snapshot that was ACTIVE before the one that is ordered so now; empty: none, or nothing is ordered ACTIVE."""
+    if not any(one.target == pb.TARGET_ACTIVE for one in service.snapshot):
+        return ""
+    left = [one for one in service.snapshot if one.target == pb.TARGET_PREPARED and _has_served(one)]
+    left.sort(key=lambda one: (one.current == pb.CURRENT_STATE_DEACTIVATE_PENDING, one.current_since.ToNanoseconds()))
+    return left[-1].snapshot_id if left else ""
+
+
+def _has_served(one: pb.SnapshotState) -> bool:
+    """It was ACTIVE, and its files are on the nodes. What was adopted never had an order."""
+    if one.current not in (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATE_PENDING):
+        return False
+    order = one.order
+    return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+
+
+def _activation(name: str, snapshot_id: str, by: pb.Authorship) -> pb.SetTargetRequest:
+    return pb.SetTargetRequest(
+        service_id=name, snapshot_id=snapshot_id, target=pb.TARGET_ACTIVE, by=by, request_id=new_request_id()
+    )
 
 
 @click.command()

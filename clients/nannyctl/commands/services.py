@@ -1,4 +1,4 @@
-"""service, snapshot, instances, history, watch: what the Nanny server knows."""
+"""service, snapshot, status, instances, history, watch: what the Nanny server knows."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import DurationParam
 from nannyctl.attributes import parse_attributes
-from nannyctl.commands.waiting import AtRest, wait_for_goal, wait_option
+from nannyctl.commands.waiting import AtRest, rest_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
+from nannyctl.session import complain
 from nannypb.v1 import service_pb2 as pb
 
 
@@ -189,6 +190,33 @@ def show(server: NannyServer, name: str, output: str) -> None:
     """Show a service: its snapshots, their states and targets, and progress."""
     request = pb.GetServiceRequest(service_id=name)
     _print_answer(server, "GetService", request, output, lambda answer: out.show_service(answer.service))
+
+
+@click.command()
+@click.argument("name")
+@output_option("table", "json")
+@nanny_server
+def status(server: NannyServer, name: str, output: str) -> None:
+    """Show a service as `service show` does, for scripts.
+
+    Exit code 0: all is as ordered, and enough instances are ready; 8: not yet; 1: it stopped short of that.
+    """
+    server.run(_print_status(server, name, output))
+
+
+async def _print_status(server: NannyServer, name: str, output: str) -> Exit:
+    answer = await server.call("GetService", pb.GetServiceRequest(service_id=name))
+    now: pb.Service = answer.service
+    if output == "json":
+        print_json(answer)
+    else:
+        click.echo(out.show_service(now))
+    result = rest_result(now)
+    if result is None or (result.code is Exit.OK and now.remark):
+        return Exit.NOT_YET
+    if result.message:
+        complain(f"{name}: {result.message}.")
+    return result.code
 
 
 @service.command("delete")

@@ -9,17 +9,18 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from descriptions.shares import Share
+from descriptions.reading import read_descriptions
+from descriptions.shares import Share, shares_of
+from hqcli.documents import BadDocument
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
-from nannyctl.commands.choosing import described_shares
 from nannyctl.exits import worst
 from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.results import progress, tell
 from nannyctl.plans.plan import InstancePlan, make_plan
 from nannyctl.plans.upload_intent import UploadIntent
 from nannyctl.sending.results import Result
-from nannyctl.session import InstallationAnswer, NannyctlSession, finish, tell_away, warn, with_session
+from nannyctl.session import InstallationAnswer, NannyctlSession, finish, refuse, tell_away, warn, with_session
 
 if TYPE_CHECKING:
     from hqclient.client import Client
@@ -78,7 +79,12 @@ def plan(
 
 def read_work(session: NannyctlSession, names: Sequence[str]) -> Work:
     """Addresses and shares of the installations concerned; exits if the documents are faulty."""
-    _, known, shares = described_shares(session, names)
+    try:
+        descriptions = read_descriptions(names)
+        known = session.known_addresses(*(description.installations for description in descriptions))
+        shares = shares_of(descriptions, known)
+    except BadDocument as fault:
+        refuse(fault)
     concerned = {name: servers for name, servers in session.selected_addresses(known).items() if name in shares}
     if not concerned:
         raise click.UsageError("no instance is described for these installations: there is nothing to do")

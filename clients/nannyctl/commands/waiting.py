@@ -67,13 +67,15 @@ Goal = Callable[[pb.Service], WaitResult | None]
 """None: not yet."""
 
 
-def wait_option(function: F) -> F:
+def wait_option(function: F, default: str | None = None) -> F:
     """The option --wait, as `wait_s`; None: do not wait."""
     text = (
         "Wait until it is done, at most this long (90s, 10m). Exit code 8: timed out, 1: failed, 11: rolled back, "
         "12: superseded by a later order, 13: the service was stopped."
     )
-    return click.option("--wait", "wait_s", type=DurationParam(), default=None, metavar="SPAN", help=text)(function)
+    return click.option(
+        *("--wait", "wait_s"), type=DurationParam(), default=default, show_default=True, metavar="SPAN", help=text
+    )(function)
 
 
 async def wait_for_goal(

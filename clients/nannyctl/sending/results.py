@@ -24,8 +24,6 @@ class UploadOutcome(enum.StrEnum):
     NOT_ALLOWED = "not allowed"
     UNKNOWN = "unknown"
     AWAY = "away"
-    NOT_READY = "not ready"
-    HELD_BACK = "held back"
 
 
 EXITS = {
@@ -34,8 +32,6 @@ EXITS = {
     UploadOutcome.NOT_ALLOWED: Exit.NOT_ALLOWED,
     UploadOutcome.UNKNOWN: Exit.OUTCOME_UNKNOWN,
     UploadOutcome.AWAY: Exit.UNAVAILABLE,
-    UploadOutcome.NOT_READY: Exit.NOT_YET,
-    UploadOutcome.HELD_BACK: Exit.NOT_YET,
 }
 _CONFLICTS = frozenset({"ABORTED", "ALREADY_EXISTS", "NOT_FOUND"})
 _AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CANCELLED"})

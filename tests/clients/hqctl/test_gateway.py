@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import subprocess
 import sys
@@ -93,24 +92,6 @@ def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(
             assert (told.code, told.out) == (1, "")
             assert "cluster east" in told.err
             assert "west" in told.err
-
-
-def test_nanny_does_not_take_a_part_of_the_locations_for_all(gateway: str, hqctl: Hqctl, service: str) -> None:
-    hqctl("report", f"{service}-1", "r1", "--ready")
-    command = (sys.executable, "-m", "nannyctl.main", "status", "--installation", f"all={gateway}")
-    done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
-    assert done.returncode == 8
-    assert "all: west did not respond: their instances are not counted" in done.stderr
-    done = subprocess.run([*command, "--service", service, "-o", "json"], capture_output=True, text=True, check=False)
-    [told] = json.loads(done.stdout)["installations"]
-    assert told["missing"] == ["west"]
-
-
-def test_nanny_does_not_call_a_service_switched_where_a_location_did_not_answer(gateway: str, service: str) -> None:
-    command = (sys.executable, "-m", "nannyctl.main", "activate", "r1", "--installation", f"all={gateway}")
-    done = subprocess.run([*command, "--service", service], capture_output=True, text=True, check=False)
-    assert done.returncode == 5
-    assert f"all: {service} in west: away: the location did not respond: nothing was done there. Run it" in done.stderr
 
 
 def test_a_plan_of_nanny_names_the_location_that_is_not_in_it(gateway: str, service: str, tmp_path: Path) -> None:

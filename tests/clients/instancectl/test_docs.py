@@ -24,10 +24,7 @@ def script(replica: ReplicaProcess) -> str:
     python = shlex.quote(sys.executable)
     lines = [
         "trap 'kill $! 2>/dev/null' EXIT",
-        *(
-            f'{name}() {{ HQ_SERVER={replica.grpc} {python} -m {package}.main "$@"; }}'
-            for name, package in (("hqctl", "hqctl"), ("nanny", "nannyctl"))
-        ),
+        f'hqctl() {{ HQ_SERVER={replica.grpc} {python} -m hqctl.main "$@"; }}',
         f"alias instancectl='{python} -m instancectl.main'",
         *(f"{command}\necho '{MARK}'" for command, _ in commands(PAGE)),
     ]

@@ -18,7 +18,7 @@ from tests.clients.process import Outcome, ended, environment
 SECRET = {"name": "key", "provider": "vault", "id": "web/key", "file": {"path": "key", "mode": 256}}
 
 
-async def start(*arguments: str, server: str = "") -> asyncio.subprocess.Process:
+async def start(*arguments: str, server: str = "", **more: str) -> asyncio.subprocess.Process:
     """A nanny that runs. End it, or await `ended`."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "nannyctl.main"),
@@ -26,13 +26,13 @@ async def start(*arguments: str, server: str = "") -> asyncio.subprocess.Process
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
-        env={**environment(server), "NANNY_CONFIG": "", "HOME": os.devnull},
+        env={**environment(server), "NANNY_CONFIG": "", "HOME": os.devnull, **more},
     )
 
 
-async def nanny(*arguments: str, server: str = "") -> Outcome:
+async def nanny(*arguments: str, server: str = "", **more: str) -> Outcome:
     """Run nanny to its end."""
-    return await ended(await start(*arguments, server=server))
+    return await ended(await start(*arguments, server=server, **more))
 
 
 def description(count: int, *revisions: str, secrets: bool = False, **more: Any) -> dict[str, Any]:

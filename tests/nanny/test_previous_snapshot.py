@@ -1,0 +1,40 @@
+"""Where `nanny rollback` goes: to the snapshot that was ACTIVE before, as the server's records show it."""
+
+from __future__ import annotations
+
+from nanny.automaton.states import Current, SnapshotEvent, Target
+from nannyctl.commands.orders import previous_snapshot
+from nannypb.v1 import service_pb2 as pb
+from tests.nanny.orders import SERVICE, Ordered
+
+
+def previous(web: Ordered) -> str:
+    shown = pb.Service(id=SERVICE)
+    for one in web.record.snapshot:
+        state = shown.snapshot.add(snapshot_id=one.snapshot_id, current=one.current, target=one.target, order=one.order)
+        state.current_since.FromMilliseconds(one.since_unix_ms)
+    return previous_snapshot(shown)
+
+
+def test_a_roll_back_goes_to_the_snapshot_that_was_active_before_and_then_forward_again() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").settle()
+    assert previous(web) == "a"
+    assert previous(web.activate("c").settle()) == "b"
+    assert previous(web.activate("b").settle()) == "c"
+
+
+def test_a_roll_out_under_way_is_rolled_back_to_what_still_serves() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").settle().activate("c")
+    assert previous(web.until("c", Current.ACTIVATING)) == "b"
+
+
+def test_neither_what_failed_nor_what_was_only_prepared_is_rolled_back_to() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").until("b", Current.ACTIVATING)
+    web.ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
+    assert previous(web) == "a"
+    assert previous(web.activate("a").settle().target("c", Target.PREPARED).settle()) == ""
+
+
+def test_a_stopped_service_is_not_rolled_back() -> None:
+    web = Ordered().add("a", "b").activate("a").settle().activate("b").settle().stop().settle()
+    assert previous(web) == ""
