@@ -128,6 +128,7 @@ def _cores(costs: MeasuredCosts, part: Workload, connections: float, events: flo
         + part.lookups / n * lookup_cost_s(costs, part.per_service, secured=part.secured)
         + part.heartbeats * (costs.heartbeat_s / n + costs.heard_s * (n - 1) / n)
         + part.changes * (costs.change_s / n + costs.followed_s * (n - 1) / n)
+        + _lonely_commits(costs, part) / n * costs.commit_s
         + events / n * costs.event_s
     )
     calls = (part.lookups + part.heartbeats / part.per_node + part.changes) / n
@@ -145,6 +146,11 @@ def busy_share(costs: MeasuredCosts, work: float, calls: float) -> float:
 def _commits(costs: MeasuredCosts, part: Workload) -> float:
     grouped = part.changes / costs.changes_per_transaction * part.replicas
     return min(part.changes, grouped) if part.changes > 50 else part.changes
+
+
+def _lonely_commits(costs: MeasuredCosts, part: Workload) -> float:
+    """Transactions beyond those that `change_s` was measured with, which had many changes each."""
+    return max(0.0, _commits(costs, part) - part.changes / costs.changes_per_transaction)
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,7 @@ class MeasuredCosts:
         secured_lookup_s, secured_listed_s: what TLS and tokens add to these.
         heartbeat_s, heard_s: one heartbeat in a batch at the replica that is sent it, and at each other one.
         change_s, followed_s: one status change, likewise.
+        commit_s: a change that is alone in its transaction, beyond that.
         event_s: one event to one watcher.
         wake_s: what a call costs more if nothing else was being done.
         idle, watch: shares of a core, without load, and for each connection with a watch.
@@ -45,6 +46,7 @@ class MeasuredCosts:
     heard_s: float
     change_s: float
     followed_s: float
+    commit_s: float
     event_s: float
     wake_s: float
     idle: float

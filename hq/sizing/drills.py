@@ -65,7 +65,7 @@ def replica_lost(costs: MeasuredCosts, workload: Workload, seed: int) -> DrillRe
     lines = [ServingLine(queue, 1 - need.cores_per_replica) for _ in range(rest.replicas)]
     count = round(location_need(costs, part).connections_per_replica)
     clients = ReconnectingClients(queue, count, return_cost(costs, part), random.Random(seed))
-    clients.serve_from(0.0, lines)
+    clients.serve_from(0.0, lines, refusing=1)
     clients.cut()
     queue.run(_TIMEOUT_S)
     return DrillReport(

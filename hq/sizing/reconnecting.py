@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -15,6 +15,7 @@ FIRST_BACKOFF_S, MAX_BACKOFF_S = 0.1, 10.0
 CONNECT_S = 3.0  # a replica must say its first word within this
 BACKLOG = 512  # connections that the system holds for a replica until it takes them
 _PLAYED = 4_000
+_NOWHERE = -1
 _RESEND_S = 1.0  # of a SYN that was dropped
 
 
@@ -57,13 +58,13 @@ class ReconnectingClients:
         self.back_s: list[float] = []
         self.attempts = 0
         self._queue, self._cost, self._rng = queue, cost, rng
-        self._serving: Sequence[ServingLine] = ()
+        self._serving: Sequence[ServingLine | None] = ()
 
-    def serve_from(self, time_s: float, replicas: Sequence[ServingLine]) -> None:
-        """Only these replicas can be reached from that moment on."""
+    def serve_from(self, time_s: float, replicas: Sequence[ServingLine], refusing: int = 0) -> None:
+        """Only these replicas serve from that moment on; so many others that clients know of refuse them."""
 
         def switch() -> None:
-            self._serving = replicas
+            self._serving = [*replicas, *[None] * refusing]
 
         self._queue.at(time_s, switch)
 
@@ -72,27 +73,32 @@ class ReconnectingClients:
         for _ in range(self.count):
             self._wait(failures)
 
-    def _wait(self, failures: int) -> None:
+    def _wait(self, failures: int, last: int = _NOWHERE) -> None:
         limit_s = min(MAX_BACKOFF_S, FIRST_BACKOFF_S * 2.0 ** min(failures, 30))
-        self._queue.after(limit_s * self._rng.uniform(0.5, 1.0), partial(self._connect, failures))
+        self._queue.after(limit_s * self._rng.uniform(0.5, 1.0), partial(self._connect, failures, last))
 
-    def _connect(self, failures: int) -> None:
-        """Choose a replica that can be reached."""
-        if self._serving:
-            self.attempts += 1
-            self._knock(self._rng.choice(self._serving), failures, self._cost.patience_s)
-        else:
+    def _connect(self, failures: int, last: int) -> None:
+        """Try any replica but the last one."""
+        others = [number for number in range(len(self._serving)) if number != last] or range(len(self._serving))
+        if not others:
             self._wait(failures + 1)
+            return
+        number = self._rng.choice(others)
+        if (replica := self._serving[number]) is None:
+            self._wait(failures + 1, number)
+            return
+        self.attempts += 1
+        self._knock(replica, partial(self._wait, failures + 1, number), self._cost.patience_s)
 
-    def _knock(self, replica: ServingLine, failures: int, patience_s: float) -> None:
+    def _knock(self, replica: ServingLine, give_up: Callable[[], None], patience_s: float) -> None:
         """Join those who wait there; the system drops a SYN beyond its backlog, and sends it again after a second."""
         if patience_s <= 0:
-            self._wait(failures + 1)
+            give_up()
         elif replica.waiting * self.weight >= BACKLOG:
-            self._queue.after(_RESEND_S, partial(self._knock, replica, failures, patience_s - _RESEND_S))
+            self._queue.after(_RESEND_S, partial(self._knock, replica, give_up, patience_s - _RESEND_S))
         elif replica.wait_s() > patience_s:
             replica.add(self._cost.abandoned_s * self.weight)
-            self._queue.after(patience_s, partial(self._wait, failures + 1))
+            self._queue.after(patience_s, give_up)
         else:
             self._queue.at(replica.add(self._cost.open_s * self.weight), partial(self._arrive, replica))
 

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import random
 import re
 from dataclasses import asdict, replace
 
 from hq.sizing.capacity import Workload, busy_share, location_need
 from hq.sizing.costs import FILE, MeasuredCosts
+from hq.sizing.reconnecting import ReconnectingClients, return_cost
+from hq.sizing.simulator import EventQueue, ServingLine
+from tests.bench import drills
 from tests.bench.results import Results
 from tests.bench.stats import line
 
@@ -51,6 +55,7 @@ def measured_costs(results: Results) -> MeasuredCosts:
         heard_s=_fact(results, "CPU per heartbeat at another replica") * _MICRO,
         change_s=_fact(results, f"CPU per status change among {large:,} instances") * _MICRO,
         followed_s=_fact(results, "CPU per change at another replica") * _MICRO,
+        commit_s=0.0,
         event_s=_fact(results, "1,000 watchers: CPU per event delivered") * _MICRO,
         wake_s=0.0,
         idle=idle,
@@ -73,6 +78,7 @@ def measured_costs(results: Results) -> MeasuredCosts:
         leader_s=_fact(results, "leader of three members killed: writes again after"),
         gateway_share=_followed_share(results),
     )
+    costs = replace(costs, commit_s=_commit_s(results, costs))
     return replace(costs, wake_s=_wake_s(results, costs))
 
 
@@ -89,20 +95,50 @@ def checks(results: Results, costs: MeasuredCosts) -> list[tuple[str, float, flo
             (f"ready to serve, {size:,}", need.start_s, _fact(results, f"ready to serve, {size:,}"), "s"),
         ]
     rows += _mixed_checks(results, costs)
+    for size in sorted({int(fact.size) for fact in results.facts if fact.group == drills.GROUP}):
+        rows += _drill_checks(results, costs, size)
     return rows
+
+
+def _drill_checks(results: Results, costs: MeasuredCosts, size: int) -> list[tuple[str, float, float, str]]:
+    """A lost replica and a crash loop, as `drills.py` plays them: host agents without TLS, and two replicas."""
+    lost, loop = f"a replica is lost, {size:,} instances", f"5 % in a crash loop, {size:,} instances"
+    count, queue = round(_fact(results, f"{lost}: host agents that came back")), EventQueue()
+    left = ServingLine(queue, 1 - costs.idle)
+    clients = ReconnectingClients(queue, count, return_cost(costs, Workload(secured=False)), random.Random(1))
+    clients.serve_from(0.0, [left], refusing=1)
+    clients.cut()
+    queue.run(600.0)
+    rate = _fact(results, f"{loop}: status changes")
+    load = Workload(size, 1, 0.0, 0, rate, report_interval_s=float("inf"), per_node=size, replicas=1)
+    followed = busy_share(costs, costs.idle + rate * costs.followed_s, rate)
+    shares = (location_need(costs, load).cores_per_replica, followed)
+    predicted = {
+        f"{lost}: all back after": (max(clients.back_s), "s"),
+        f"{lost}: the other one's processor": (left.busy_s, "s"),
+        f"{loop}: processor at the replica that is sent them": (100 * shares[0], "% of a core"),
+        f"{loop}: processor at the other one": (100 * shares[1], "% of a core"),
+    }
+    return [(what, value, _fact(results, what), unit) for what, (value, unit) in predicted.items()]
 
 
 def _mixed_checks(results: Results, costs: MeasuredCosts) -> list[tuple[str, float, float, str]]:
     lookups, heartbeats = _fact(results, "mixed load: lookups"), _fact(results, "mixed load: heartbeats")
     changes = _fact(results, "mixed load: status changes")
     work = costs.idle + lookups * (costs.lookup_s + 100 * costs.listed_s)
-    work += heartbeats * costs.heartbeat_s + changes * costs.change_s
+    work += heartbeats * costs.heartbeat_s + changes * (costs.change_s + costs.commit_s)
     cores = busy_share(costs, work, lookups + heartbeats / 50 + changes)
     written = heartbeats * costs.etcd_heartbeat_bytes + changes * costs.etcd_change_bytes
     return [
         ("mixed load, processor", 100 * cores, _fact(results, "mixed load: replica's processor"), "% of a core"),
         ("mixed load, etcd bytes", written, _fact(results, "mixed load: etcd value and key bytes"), "B/s"),
     ]
+
+
+def _commit_s(results: Results, costs: MeasuredCosts) -> float:
+    """From changes that come one by one, with one watcher."""
+    share, rate = _fact(results, "1 watchers: replica's processor") / 100, _fact(results, "1 watchers: changes")
+    return max(0.0, (share - costs.idle) / rate - costs.change_s - costs.event_s)
 
 
 def _wake_s(results: Results, costs: MeasuredCosts) -> float:
