@@ -19,7 +19,9 @@ _GB = 1e9
 
 @click.command(short_help="Say how many machines an installation needs, and how it stands bad days.")
 @click.option("--instances", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of all locations.")
-@click.option("--services", type=click.IntRange(1), default=10_000, show_default=True)
+@click.option(
+    "--services", type=click.IntRange(1), default=10_000, show_default=True, help="That the instances belong to."
+)
 @click.option("--lookups", type=click.FloatRange(0), default=1_000.0, show_default=True, help="Of a service, a second.")
 @click.option("--watchers", type=click.IntRange(0), default=1_000, show_default=True, help="Each of one service.")
 @click.option("--changes", type=click.FloatRange(0), default=20.0, show_default=True, help="Of status, a second.")
@@ -36,7 +38,14 @@ _GB = 1e9
 @click.option("--seed", default=1, show_default=True, help="Of the drills.")
 @click.option("--costs", "file", type=click.Path(path_type=Path), default=FILE,
               help="Measured on your own machine.  [default: those of this version]")  # fmt: skip
-@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="json is for programs.",
+)
 def plan(
     drills: tuple[str, ...],
     seed: int,
