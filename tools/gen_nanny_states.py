@@ -113,7 +113,7 @@ def _instances() -> Iterator[str]:
         yield f"\n### {group[0].upper()}{group[1:]}\n"
         yield "| old name | name | meaning | reasons | from instancectl |\n| --- | --- | --- | --- | --- |"
         for state in states:
-            sends = f"no: it has no {state.of}" if state.of else "yes"
+            sends = f"no: it has no {state.needs}" if state.needs else "yes"
             yield f"| `{state.old}` | **{state.new}** | {state.meaning} | {', '.join(state.reasons)} | {sends} |"
 
 

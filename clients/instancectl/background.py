@@ -85,7 +85,7 @@ class Cancel:
         self.check()
 
 
-def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
+def start_in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Do `work` in a thread of its own.
 
     In a pool, the work of one instance that hangs on a dead mount would hold up that of all others, and the end of us.
@@ -118,7 +118,7 @@ def in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
 async def run_in_thread(work: Callable[[Cancel], T]) -> T:
     """Do `work` in a thread. When cancelled, return only when the work has ended, so nothing is left half done."""
     cancel = Cancel()
-    running = in_own_thread(lambda: work(cancel))
+    running = start_in_own_thread(lambda: work(cancel))
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

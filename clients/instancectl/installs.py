@@ -154,7 +154,7 @@ class Installs:
         install.verdict = ConditionVerdict(False, failure.reason, failure.message)
         if failure.reason == FETCH_FAILED:
             next_try = datetime.fromtimestamp(self._clock.wall_s() + delay_s, UTC)
-            install.verdict = conditions.retrying(failure.message, next_try)
+            install.verdict = conditions.retry_verdict(failure.message, next_try)
         self._changed()
         try:
             await self._clock.sleep(delay_s)

@@ -289,7 +289,14 @@ FIGURES = (
     Figure("Expired meanwhile", 0, "", False, "hostagents", _fact(f"{_HOST_AGENTS}: expired")),
     Figure("Memory of a node's agent with 50 instances", 60, "MB", False, "node", _fact(agents.MEMORY_OF_50)),
     Figure("… for each further instance", 0.3, "MB", False, "node", _fact(agents.EACH_FURTHER)),
-    Figure("… of 200 quiet instances, reported in one call", 199, "", True, "node", _fact(agents.TOGETHER)),
+    Figure(
+        "Instances of a quiet node with 200 that are reported in one call",
+        199,
+        "",
+        True,
+        "node",
+        _fact(agents.TOGETHER),
+    ),
     Figure("Acknowledged write to an xDS client, p99", 100, "ms", False, "gateways", _fact(gateways.XDS)),
     Figure(
         "Acknowledged write to the end of a blocking query, p99", 100, "ms", False, "gateways", _fact(gateways.QUERY)

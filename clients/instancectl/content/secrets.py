@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hqpb.v1.instance_pb2 import SecretDescriptor
-from instancectl.background import in_own_thread
+from instancectl.background import start_in_own_thread
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
 from instancectl.files import write_atomically
@@ -53,7 +53,7 @@ class DirectoryProvider:
         if asked.is_absolute() or ".." in asked.parts:
             raise SecretMissing(secret, f"{str(asked)!r} points outside the secrets directory")
         try:
-            return await in_own_thread((self._root / asked).read_bytes)
+            return await start_in_own_thread((self._root / asked).read_bytes)
         except OSError as error:
             raise SecretMissing(secret, f"cannot read {asked} in the secrets directory: {error.strerror}") from None
 

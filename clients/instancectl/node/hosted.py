@@ -9,7 +9,7 @@ from functools import partial
 
 from hqclient.backoff import backoff_limit_s
 from instancectl.assembly import SharedTools, SupervisedDirectory, answer_status, open_directory
-from instancectl.background import in_own_thread
+from instancectl.background import start_in_own_thread
 from instancectl.files import Occupied
 from instancectl.housekeeping import WrongDirectory
 from instancectl.log_lines import name_instance
@@ -88,7 +88,7 @@ class HostedInstance:
                 await directory.supervisor.run(directory.sink)
             gone = directory.supervisor.wishes.gone
             if gone is not None and not gone.moved:  # what moved leaves its persistent volumes here
-                await in_own_thread(partial(shutil.rmtree, directory.layout.root, ignore_errors=True))
+                await start_in_own_thread(partial(shutil.rmtree, directory.layout.root, ignore_errors=True))
 
     def _close(self) -> None:
         self.directory = None

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.background import in_own_thread
+from instancectl.background import start_in_own_thread
 from instancectl.processes.child import Child, ProcessExit
 from instancectl.processes.children import Children
 from instancectl.processes.confinement import Confinement
@@ -80,7 +80,7 @@ class Commands:
             raise
         finally:
             os.close(writer)
-        reading = in_own_thread(lambda: _read_all(reader))
+        reading = start_in_own_thread(lambda: _read_all(reader))
         try:
             outcome = await _end_of(child, timeout_s, thorough=True)
         finally:

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from instancectl.background import in_own_thread
+from instancectl.background import start_in_own_thread
 from instancectl.processes.confinement import ProcessUser
 
 _CHUNK_BYTES = 64 * 1024  # the capacity of a pipe
@@ -119,7 +119,7 @@ class Output:
             try:
                 if is_long := self._is_long():  # in a thread: the disk may be slow, or hang
                     self._is_rotating = True
-                    await in_own_thread(self._rotate)
+                    await start_in_own_thread(self._rotate)
             except OSError as error:
                 log.warning("%s cannot be kept short: %s", self._path, error.strerror)
             await asyncio.sleep(_LOOK_AGAIN_S if is_long else _LOOK_S)

@@ -48,7 +48,7 @@ START_CANCELLED = ConditionVerdict(False, "StartCancelled", "it is stopped befor
 STOPPED = ConditionVerdict(False, "Stopped", "the supervisor is exiting")
 
 
-def retrying(message: str, at: datetime) -> ConditionVerdict:
+def retry_verdict(message: str, at: datetime) -> ConditionVerdict:
     """A fetch failed, and is tried again. Its message is all that changes from one failure to the next."""
     return ConditionVerdict(False, "Retrying", f"{message}; next try at {at:%H:%M:%S} UTC")
 

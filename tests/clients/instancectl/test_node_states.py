@@ -109,7 +109,7 @@ async def test_every_state_that_can_occur_under_instancectl_is_sent(
     files.content |= {"/many.tgz": many_files(), "/f": b"something"}
     files.silent.add("/silent")
     wanted = scenarios(files)
-    assert {state.new for state in STATES if not state.of} == wanted.keys() | SAID_BY_OTHERS
+    assert {state.new for state in STATES if not state.needs} == wanted.keys() | SAID_BY_OTHERS
     async with states_in_hq(client) as seen:
         node = await new_node(*LENIENT).start()
         for state, made in wanted.items():

@@ -7,12 +7,12 @@ import threading
 
 import pytest
 
-from instancectl.background import in_own_thread, run_in_thread
+from instancectl.background import run_in_thread, start_in_own_thread
 
 
 async def test_work_that_hangs_holds_up_nobody_elses() -> None:
     hung = threading.Event()
-    waiting = [in_own_thread(hung.wait) for _ in range(64)]
+    waiting = [start_in_own_thread(hung.wait) for _ in range(64)]
     try:
         async with asyncio.timeout(30):
             assert await run_in_thread(lambda cancel: 7) == 7
@@ -23,4 +23,4 @@ async def test_work_that_hangs_holds_up_nobody_elses() -> None:
 
 async def test_a_failure_is_its_callers() -> None:
     with pytest.raises(ZeroDivisionError):
-        await in_own_thread(lambda: 1 // 0)
+        await start_in_own_thread(lambda: 1 // 0)
