@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hqcli.exits import Exit
 from tests.clients.instancectl.conftest import RunFile
 from tests.clients.instancectl.supervised import ROOT, Ctl, clean_environment, instance, revision, write
 
@@ -37,9 +38,9 @@ async def test_status_is_a_table_and_json(run_file: RunFile) -> None:
     assert [revision["id"] for revision in found["revisions"]] == ["r1", "r2"]
 
 
-def test_status_without_a_supervisor_exits_with_3(tmp_path: Path) -> None:
+def test_status_without_a_supervisor_is_unavailable(tmp_path: Path) -> None:
     done = run("status", "--dir", str(tmp_path))
-    assert (done.returncode, done.stdout) == (3, "")
+    assert (done.returncode, done.stdout) == (Exit.UNAVAILABLE, "")
     assert f"no instancectl runs in --dir {tmp_path}" in done.stderr
 
 
