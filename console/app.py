@@ -33,6 +33,7 @@ class App:
     """Answers every request. `shield` is set once it is known where the console listens."""
 
     shield: Shield
+    max_body_bytes: Final = 1 << 20  # a description of MOST_EDITED bytes, encoded as a form
 
     def __init__(
         self, routes: Routes, templates: Templates, seal: Seal, wall_s: Callable[[], float], *, is_open: bool

@@ -128,6 +128,7 @@ class NannyClient(ControllerClient):
             "ResumeActions": npb.ResumeActionsResponse,
             "StopService": npb.StopServiceResponse,
             "UpdateService": npb.UpdateServiceResponse,
+            "CreateSnapshot": npb.CreateSnapshotResponse,
         }
         return await self._order(request, answers[name])
 

@@ -8,6 +8,7 @@ from typing import Final
 from console.backends.asking import Trouble
 from console.site.sealing import subject
 from console.site.visits import BadPageRequest, Redirect, Visit
+from nannypb.v1 import service_pb2 as pb
 
 _MOST_HOURS: Final = 168
 _REASON_CHARS: Final = 500
@@ -16,6 +17,13 @@ _REASON_CHARS: Final = 500
 def author(visit: Visit) -> str:
     """Who it is, for servers without authentication; the others take the name from the token."""
     return (subject(visit.token) or "console")[:200]
+
+
+def authorship(visit: Visit) -> pb.Authorship:
+    """Of an order to Nanny, who takes the name from the token where it asks for one."""
+    return pb.Authorship(
+        author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
+    )
 
 
 def reason(visit: Visit) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from console.backends.servers import Servers
 from console.pages.disruptions import DisruptionPages
+from console.pages.editing import EditPages
 from console.pages.events import EventPages
 from console.pages.find import FindPages
 from console.pages.hosts import HostPages
@@ -24,6 +25,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
         *FindPages(servers).routes(),
         *ServicePages(servers).routes(),
         *SnapshotPages(servers).routes(),
+        *EditPages(servers).routes(),
         *InstancePages(servers).routes(),
         *NodePages(servers).routes(),
         *DisruptionPages(servers).routes(),

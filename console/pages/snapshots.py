@@ -9,7 +9,7 @@ from typing import Final
 from console.backends.asking import Trouble, good, missing, status_of, troubles
 from console.backends.controllers import NannyClient, request_id
 from console.backends.servers import Servers
-from console.pages.orders import author, result_redirect
+from console.pages.orders import authorship, result_redirect
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import snapshots as views
 from console.views.urls import url
@@ -129,7 +129,7 @@ class SnapshotPages:
             snapshot_id=visit.form.get("snapshot", ""),
             target=_target(visit, pb.TARGET_DESTROYED),
             fill_pods_configuration=visit.form.get("fill") == "on",
-            by=_authorship(visit),
+            by=authorship(visit),
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.snapshot_id:
@@ -150,7 +150,7 @@ class SnapshotPages:
             location=visit.form.get("location", ""),
             instance_id=visit.form.get("instance", ""),
             target=_target(visit, pb.TARGET_CREATED),
-            by=_authorship(visit),
+            by=authorship(visit),
             request_id=request_id(visit.form.get("request_id", "")),
         )
         if not request.instance_id:
@@ -165,7 +165,7 @@ class SnapshotPages:
             raise BadPageRequest(404, "order: choose pause, resume or stop")
         name, kind, said = _ORDERS[order]
         request = kind(
-            service_id=service, by=_authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
+            service_id=service, by=authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
         )
         return await self._order(url("services", service, "snapshots"), name, request, said)
 
@@ -178,7 +178,7 @@ class SnapshotPages:
         request = pb.UpdateServiceRequest(
             service_id=service,
             info=pb.InfoAttributes(set_snapshot_as_current_upon_activation=is_on),
-            by=_authorship(visit),
+            by=authorship(visit),
             request_id=request_id(visit.form.get("request_id", "")),
             info_version=int(version),
         )
@@ -201,10 +201,3 @@ def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
         allowed = ", ".join(name.removeprefix("TARGET_") for name in names)
         raise BadPageRequest(400, f"target: choose one of {allowed}")
     return pb.Target.Value(asked)  # type: ignore[return-value,unused-ignore]
-
-
-def _authorship(visit: Visit) -> pb.Authorship:
-    """Nanny takes the name from the token where it asks for one."""
-    return pb.Authorship(
-        author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
-    )

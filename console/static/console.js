@@ -200,5 +200,6 @@ if (told) setTimeout(() => told.remove(), 20000);
 
 document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, dialog");
-  if (event.key === "/" && !typing && !event.ctrlKey && !event.metaKey) { event.preventDefault(); document.getElementById("find").focus(); }
+  const isFind = event.key === "/" ? !typing && !event.ctrlKey && !event.metaKey : event.key === "k" && (event.ctrlKey || event.metaKey) && !event.target.closest("dialog");
+  if (isFind) { event.preventDefault(); document.getElementById("find").focus(); }
 });

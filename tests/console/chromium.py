@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,13 +43,13 @@ class Screen:
         wide: bool = await self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         return wide
 
-    async def barriers(self) -> list[str]:
-        """What axe-core calls serious or critical: what keeps somebody out."""
+    async def barriers(self, impacts: Collection[str] = ("serious", "critical")) -> list[str]:
+        """What axe-core calls so: what keeps somebody out."""
         found = await Axe().run(self.page)
         return [
             f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
             for one in found.response["violations"]
-            if one["impact"] in ("serious", "critical")
+            if one["impact"] in impacts
         ]
 
 

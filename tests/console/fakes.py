@@ -19,7 +19,7 @@ from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import NotFound
+from serving.errors import NotFound, invalid
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses, Transports
 from serving.rights.reach import SHOWN
@@ -125,6 +125,7 @@ class FakeNanny:
             npb.SetInstanceTargetRequest: (npb.SetInstanceTargetResponse, UPLOAD),
             npb.StopServiceRequest: (npb.StopServiceResponse, UPLOAD),
             npb.UpdateServiceRequest: (npb.UpdateServiceResponse, UPLOAD),
+            npb.CreateSnapshotRequest: (npb.CreateSnapshotResponse, UPLOAD),
             npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
             npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
         }
@@ -166,11 +167,13 @@ class FakeNanny:
         def run(request: Any, call: Call) -> Answer:
             self.orders.append((type(request).__name__.removesuffix("Request"), request))
             self._handle(request)
-            return MessageAnswer(answer(service=self.web))
+            return MessageAnswer(answer() if answer is npb.CreateSnapshotResponse else answer(service=self.web))
 
         return run
 
     def _handle(self, request: Any) -> None:
+        if isinstance(request, npb.CreateSnapshotRequest) and b"bad" in request.content:
+            raise invalid("content", "line 1: is no description")
         if isinstance(request, npb.PauseActionsRequest):
             self.web.paused.CopyFrom(request.by)
             self.web.paused.time.seconds = int(time.time())

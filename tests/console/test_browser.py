@@ -169,10 +169,11 @@ async def test_a_failed_order_is_given_again_from_its_snapshot(browser: Browser)
         assert shown.faults == []
 
 
-async def test_the_key_slash_goes_to_the_search(at: Cloud, browser: Browser) -> None:
+@pytest.mark.parametrize("key", ["/", "Control+k"])
+async def test_a_key_goes_to_the_search(at: Cloud, browser: Browser, key: str) -> None:
     async with screen(browser, at.base) as shown:
         await shown.open("/services")
-        await shown.page.keyboard.press("/")
+        await shown.page.keyboard.press(key)
         await shown.page.keyboard.type("web-2")
         await shown.page.keyboard.press("Enter")
         await shown.page.wait_for_url("**/instances/test/web-2")

@@ -19,12 +19,13 @@ from console.backends.controllers import CmsClient, NannyClient, WalleClient
 from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
 from console.backends.servers import Servers
+from console.pages.editing import content_mark
 from console.pages.routes import routes
 from hqclient import CredentialFiles, Credentials
 from serving.auth.security import Security
 from tests.console.fake_cms import FakeCms
 from tests.console.fake_walle import FakeWalle
-from tests.console.fakes import BAD, OLD, FakeNanny, serving
+from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
 from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
 from tests.support.secured import Secured, served
 
@@ -34,6 +35,7 @@ PAGES: Final = {
     "/find": ("/find?q=node-0", "node node-0"),
     "/services": ("/services", "below its floor"),
     "/services/{service}": ("/services/cart", "readiness check failed"),
+    "/services/{service}/edit": ("/services/web/edit", "memory: 2"),
     "/services/{service}/snapshots": ("/services/web/snapshots", "DEACTIVATE_PENDING"),
     "/services/{service}/snapshots/{snapshot}": (f"/services/web/snapshots/{OLD}", "HOOK_SEMI_FAILED"),
     "/instances": ("/instances?service=mail", "never reported"),
@@ -55,6 +57,12 @@ PAGES: Final = {
 # By pattern: every order that a page can give, complete but for the rights.
 ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/services/{service}/target": [("/services/web/target", {"snapshot": BAD, "target": "ACTIVE", "comment": "x"})],
+    "/services/{service}/edit": [
+        (
+            "/services/web/edit",
+            {"step": "store", "content": "memory: 4", "head": NEW, "compared": content_mark(b"memory: 4\n")},
+        )
+    ],
     "/services/{service}/attributes/head": [("/services/web/attributes/head", {"set": "on", "info_version": "0"})],
     "/services/{service}/snapshots/{snapshot}/target": [
         (f"/services/web/snapshots/{OLD}/target", {"instance": "web-1", "location": "test", "target": "PREPARED"})

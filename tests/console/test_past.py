@@ -25,6 +25,7 @@ from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.listeners import Addresses
+from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.fakes import FakeNanny, serving
 from tests.console.scene import HOSTILE, Cloud, cloud, instance
 
@@ -145,3 +146,16 @@ def test_any_counts_make_a_picture(counts: Sequence[tuple[int, int]]) -> None:
         x, y = map(float, corner.split(","))
         assert 0 <= x <= 960
         assert 0 <= y <= 120
+
+
+@needs_chromium
+@pytest.mark.long
+async def test_axe_finds_nothing_of_any_severity_on_pages_with_a_past_nor_on_the_editor(tmp_path: Path) -> None:
+    now_ms = int(time.time() * 1_000)
+    gap = Gap("test", now_ms - 1_500_000, now_ms - 1_200_000, "HQ could not be followed: away")
+    async with recorded_cloud(tmp_path, gap) as at, chromium() as browser, screen(browser, at.base, 375) as shown:
+        for path in ("/services/web", "/instances/test/web-1", "/services/web/edit"):
+            await shown.open(path)
+            assert await shown.barriers(("minor", "moderate", "serious", "critical")) == [], path
+            assert not await shown.is_too_wide(), path
+        assert shown.faults == []

@@ -365,3 +365,33 @@ async def test_whether_an_activation_makes_it_head_is_a_control(at: WithNanny) -
     assert (sent.info.set_snapshot_as_current_upon_activation, sent.info_version, sent.by.ticket) == (True, 7, "OPS-9")
     answer = await at.browser.submit("/services/web/attributes/head", {"set": "perhaps"})
     assert answer.status_code == 400
+
+
+async def test_an_edit_over_head_is_compared_and_checked_before_it_is_stored(at: WithNanny) -> None:
+    page = (await at.browser.get("/services/web/edit")).text
+    assert "memory: 2\ncpu: 1\n</textarea>" in page
+    assert "Store as the new HEAD" not in page
+    form = {"content": "memory: 4\r\ncpu: 1", "head": NEW, "comment": "more <memory>", "ticket": "OPS-9"}
+    compared = (await at.browser.submit("/services/web/edit", {**form, "step": "compare"})).text
+    assert '<span class="removed">-memory: 2' in compared
+    assert '<span class="added">+memory: 4' in compared
+    assert "more &lt;memory&gt;" in compared
+    name, sent = at.nanny.orders[-1]
+    assert (name, sent.validate_only, sent.parent) == ("CreateSnapshot", True, NEW)
+    found = re.search(r'name="compared" value="(\w+)"', compared)
+    assert found is not None
+    other = {**form, "content": "memory: 5", "step": "store", "compared": found[1]}
+    assert "+memory: 5" in (await at.browser.submit("/services/web/edit", other)).text  # changed since: compared again
+    assert at.nanny.orders[-1][1].validate_only
+    stored = await at.browser.submit("/services/web/edit", {**form, "step": "store", "compared": found[1]})
+    assert stored.headers["location"] == "/services/web/snapshots"
+    name, sent = at.nanny.orders[-1]
+    assert (sent.validate_only, sent.content, sent.by.ticket) == (False, b"memory: 4\ncpu: 1\n", "OPS-9")
+
+
+async def test_what_nanny_does_not_take_is_said_and_stays_as_it_was_typed(at: WithNanny) -> None:
+    form = {"content": "bad: [", "head": NEW, "step": "compare"}
+    page = (await at.browser.submit("/services/web/edit", form)).text
+    assert "line 1: is no description" in page
+    assert "bad: [\n</textarea>" in page
+    assert "Store as the new HEAD" not in page

@@ -1,0 +1,126 @@
+"""A service's description, edited over HEAD: what changes is shown and checked before it is stored."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from console.backends.asking import Trouble, good, missing, status_of, troubles
+from console.backends.controllers import NannyClient, request_id
+from console.backends.servers import Servers
+from console.pages.orders import authorship, result_redirect
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
+from console.views.snapshots import difference
+from console.views.urls import url
+from nannypb.v1 import service_pb2 as pb
+
+MOST_EDITED: Final = 200_000  # bytes of a description
+
+
+def content_mark(content: bytes) -> str:
+    """What says that this content, and no other, was compared with HEAD."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+class EditPages:
+    """`/services/{service}/edit`."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._nanny = servers.nanny
+
+    def routes(self) -> list[Route]:
+        """Its addresses."""
+        here = "/services/{service}/edit"
+        return [Route("GET", here, self.form), Route("POST", here, self.send)]
+
+    async def form(self, visit: Visit, service: str) -> TemplatePage:
+        """HEAD's description, to be changed."""
+        if self._nanny is None:
+            return TemplatePage(
+                "missing.html", service, {"service": service, "troubles": [missing("Nanny", "--nanny")]}
+            )
+        asked, may = await asyncio.gather(self._nanny.snapshot(service, ""), self._nanny.may(service))
+        head = good(asked, pb.GetSnapshotResponse()).snapshot
+        return self._page(service, head, head.content, may_change=may[0], found=troubles(asked), asked=asked)
+
+    async def send(self, visit: Visit, service: str) -> TemplatePage | Redirect:
+        """Compare with HEAD and check; store only what was compared."""
+        back = url("services", service, "snapshots")
+        if self._nanny is None:
+            return result_redirect(back, missing("Nanny", "--nanny"), "")
+        content = _content(visit)
+        request = pb.CreateSnapshotRequest(
+            service_id=service,
+            content=content,
+            parent=visit.form.get("head", ""),
+            by=authorship(visit),
+            request_id=request_id(visit.form.get("request_id", "")),
+        )
+        failed: Trouble | None = None
+        if visit.form.get("step") == "store" and visit.form.get("compared") == content_mark(content):
+            failed = await self._nanny.order("CreateSnapshot", request)
+            if failed is None or failed.kind == "denied":
+                return result_redirect(back, failed, "Stored as the new HEAD. It runs nowhere until you activate it.")
+        return await self._compared(self._nanny, visit, request, failed)
+
+    async def _compared(
+        self, nanny: NannyClient, visit: Visit, request: pb.CreateSnapshotRequest, failed: Trouble | None
+    ) -> TemplatePage:
+        """The form again, as it was typed, with what it would change."""
+        request.validate_only = True
+        asked, may, refused = await asyncio.gather(
+            nanny.snapshot(request.service_id, request.parent),
+            nanny.may(request.service_id),
+            nanny.order("CreateSnapshot", request),
+        )
+        head = good(asked, pb.GetSnapshotResponse()).snapshot
+        changes = await asyncio.to_thread(difference, head, pb.Snapshot(id="edited", content=request.content))
+        return self._page(
+            request.service_id,
+            head,
+            request.content,
+            may_change=may[0],
+            found=troubles(asked, failed, refused),
+            asked=asked,
+            changes=changes,
+            is_right=refused is None,
+            typed=visit.form,
+        )
+
+    def _page(
+        self,
+        service: str,
+        head: pb.Snapshot,
+        content: bytes,
+        *,
+        may_change: bool,
+        found: Sequence[Trouble],
+        asked: object,
+        changes: Sequence[tuple[str, str]] | None = None,
+        is_right: bool = False,
+        typed: Mapping[str, str] | None = None,
+    ) -> TemplatePage:
+        is_text = len(content) <= MOST_EDITED and content.decode("utf-8", "replace").encode() == content
+        shown = {
+            "service": service,
+            "head": head,
+            "content": content.decode("utf-8", "replace"),
+            "is_text": is_text,
+            "mark": content_mark(content),
+            "changes": changes,
+            "is_right": is_right,
+            "may_change": may_change,
+            "typed": typed or {},
+            "troubles": found,
+        }
+        return TemplatePage("edit.html", f"Edit {service}", shown, status_of(head.id, asked))
+
+
+def _content(visit: Visit) -> bytes:
+    """As an editor would have stored it: browsers send other ends of lines. Raises BadPageRequest."""
+    text = visit.form.get("content", "").replace("\r\n", "\n")
+    if not text or len(text.encode()) > MOST_EDITED:
+        raise BadPageRequest(400, f"content: write a description of at most {MOST_EDITED} bytes")
+    return f"{text}\n".encode()
