@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Final
 
 from cms.ledger.budgets import Budget, Budgets
@@ -111,9 +112,10 @@ class TaskLedger:
         """A unit has waited so long that repairs do not always go first."""
         return now - min(task.asked_at for task in tasks) >= self.rules.age_s
 
-    def has_turn(self, tasks: Collection[Task], now: float) -> bool:
+    def has_turn(self, tasks: Sequence[Task], now: float) -> bool:
         """Every other ten minutes of its age it is its turn."""
-        aged_s = now - min(task.asked_at for task in tasks) - self.rules.age_s
+        asked_at = tasks[0].asked_at if len(tasks) == 1 else min(task.asked_at for task in tasks)
+        aged_s = now - asked_at - self.rules.age_s
         return aged_s >= 0 and int(aged_s / self.rules.turn_s) % 2 == 0
 
     def rule(self, budgets: Budgets, changed: Collection[Budget]) -> None:
@@ -137,7 +139,7 @@ class TaskLedger:
     def units(self, *states: State) -> Iterator[tuple[UnitKey, list[Task]]]:
         """Tasks in these states by unit; units in the order of their first task."""
         found: dict[UnitKey, list[Task]] = {}
-        for task in sorted((task for task in self.tasks.values() if task.state in states), key=_order):
+        for task in sorted([task for task in self.tasks.values() if task.state in states], key=_order):
             found.setdefault(task.unit, []).append(task)
         yield from found.items()
 
@@ -150,5 +152,4 @@ class TaskLedger:
         self.limits.release(task)
 
 
-def _order(task: Task) -> int:
-    return task.order
+_order: Final = attrgetter("order")

@@ -155,12 +155,15 @@ class Round:
 
     def take(self, claim: Claim) -> None:
         """Count a claim, granted or reserved."""
-        self.expect(claim)
+        if claim.ordinary:
+            self.expect(claim)
+        taken = self._taken
         for name, keys in claim.taken.items():
-            if name in self._taken:
-                self._taken[name].append(keys)
+            parts = taken.get(name)
+            if parts is None:
+                taken[name] = [keys]
             else:
-                self._taken[name] = [keys]
+                parts.append(keys)
         for name, domains in claim.domains.items():
             self._under_work[name].update(domains)
 
@@ -185,8 +188,12 @@ class Round:
 
     def limits(self, claim: Claim) -> list[Obstacle]:
         """The domain limits that it does not fit into."""
-        found = (self._limit_obstacle(name, domains) for name, domains in claim.domains.items())
-        return [one for one in found if one is not None]
+        found = []
+        for name, domains in claim.domains.items():
+            obstacle = self._limit_obstacle(name, domains)
+            if obstacle is not None:
+                found.append(obstacle)
+        return found
 
     def fits_without(self, claim: Claim, withdrawn: Set[str], freed: Mapping[str, Set[InstanceKey]]) -> bool:
         """Whether the claim would fit if these tasks held nothing. `freed`: what would be available then, by budget.
@@ -243,9 +250,9 @@ class Round:
         return {domain for domain, holders in busy.items() if not self._overdue.isdisjoint(holders)}
 
     def _limit_obstacle(self, name: str, domains: set[str]) -> Obstacle | None:
-        limit, under_work, busy = self._limits.by_name[name], self._under_work[name], self._limits.busy[name]
+        limit, under_work = self._limits.by_name[name], self._under_work[name]
         would_be = len(under_work) + len(domains - under_work)
-        if would_be <= limit.most or domains <= busy.keys():
+        if would_be <= limit.most or domains <= self._limits.busy[name].keys():
             return None
         if len(domains) > limit.most:
             return Obstacle("limit", name, WaitCause.IMPOSSIBLE, limit.most, would_be)

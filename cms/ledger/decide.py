@@ -86,8 +86,9 @@ def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float
     ranks: dict[UnitKey, int] = {}
     for unit, tasks in waiting.items():
         ranks[unit] = need_of(tasks)
-        working = [task for task in tasks if task.disrupts]
-        if working and ranks[unit] > Need.REPAIR and book.has_turn(tasks, now):
+        if ranks[unit] == Need.REPAIR or not book.has_turn(tasks, now):
+            continue
+        if working := [task for task in tasks if task.disrupts]:
             claim = book.claims.claim(unit, tasks, working, _claim_maker(book, working))
             if taken.isdisjoint(claim.taken):
                 ranks[unit] = -1
@@ -112,21 +113,21 @@ def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: f
     if not working:
         return []
     claim = _claim(book, working)
-    return [*_closed_windows(book, claim, need_of(working), now), *decision.round.obstacles(claim)]
+    return [*_closed_windows(book, claim, working, now), *decision.round.obstacles(claim)]
 
 
 def _decide_unit(
     book: TaskLedger, decision: Decision, unit: UnitKey, tasks: list[Task], now: float, *, may_grant: bool
 ) -> None:
-    free = [task for task in tasks if not task.disrupts]
-    decision.changes += [TaskChange(task.id, TaskEvent.GRANT) for task in free]
     working = [task for task in tasks if task.disrupts]
+    if len(working) < len(tasks):
+        decision.changes += [TaskChange(task.id, TaskEvent.GRANT) for task in tasks if not task.disrupts]
     if not working:
         return
     claim = book.claims.claim(unit, tasks, working, lambda: _claim(book, working))
     round_ = decision.round
     obstacles = [*round_.locations(claim), *book.claims.budgets(unit, round_), *round_.limits(claim)]
-    obstacles += _closed_windows(book, claim, need_of(working), now)
+    obstacles += _closed_windows(book, claim, working, now)
     settles_in_s = _settles_in_s(book, unit, working, now)
     has_taken = True
     if settles_in_s > 0 or not (obstacles or may_grant):
@@ -192,8 +193,9 @@ def _take_back(
     By whole units, the latest of the least needed first. Never from those that have waited long, else they could be
     taken back for ever.
     """
-    waits = {obstacle.wait for obstacle in obstacles}
-    if not may_grant or need_of(tasks) > Need.REPAIR or not waits <= {WaitCause.HOLDS, WaitCause.BROKEN}:
+    if not may_grant or need_of(tasks) > Need.REPAIR:
+        return False
+    if not {obstacle.wait for obstacle in obstacles} <= {WaitCause.HOLDS, WaitCause.BROKEN}:
         return False
     if (
         claim.silent
@@ -225,9 +227,9 @@ def _provisional(book: TaskLedger) -> list[list[Task]]:
     return sorted((tasks for _, tasks in book.units(State.PROVISIONAL)), key=need_of)
 
 
-def _closed_windows(book: TaskLedger, claim: Claim, need: Need, now: float) -> list[Obstacle]:
+def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: float) -> list[Obstacle]:
     """The window or freeze that keeps work from beginning now, if there is one."""
-    if not book.calendar.rules or need is Need.URGENT:
+    if not book.calendar.rules or (need := need_of(tasks)) is Need.URGENT:
         return []
     wall = now + book.wall_offset_s
     opening = book.calendar.opening(wall, claim.services, claim.projects, is_repair=need is Need.REPAIR)
@@ -283,7 +285,7 @@ def withdrawals(book: TaskLedger, now: float) -> list[TaskChange]:
     later: set[str] = set()
     for tasks in reversed(_provisional(book)):
         later |= {task.id for task in tasks}
-        is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), need_of(tasks), now))
+        is_closed = bool(book.calendar.rules and _closed_windows(book, _claim(book, tasks), tasks, now))
         if is_closed or _right_obstacles(book, tasks) or not _still_fits(book, tasks, later, freed, overdue):
             withdrawn |= {task.id for task in tasks}
             changes += [TaskChange(task.id, TaskEvent.WITHDRAW) for task in tasks]
