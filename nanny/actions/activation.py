@@ -135,7 +135,7 @@ class Activation:
             record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
         said = "" if asks or not costs else ", by max_unavailable alone: there is no CMS"
         record.message = f"batch {record.batches_done + 1}: {_many(batch)}{said}"
-        await self._effects.store(subject, running, record)
+        await self._effects.store(subject, running, record, begins=True)
         return 0.0
 
     async def _ask(

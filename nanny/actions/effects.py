@@ -56,13 +56,19 @@ class Effects:
             copy.CopyFrom(stored)
         return copy
 
-    async def store(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> None:
-        """Store an action's progress. Nothing is written if it is unchanged."""
+    async def store(
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, *, begins: bool = False
+    ) -> None:
+        """Store an action's progress. Nothing is written if it is unchanged.
+
+        Args:
+            begins: a batch begins with it, which a freeze forbids. Raises MayNotBegin then.
+        """
         change = self.controller.change()
         key = kinds.of_snapshot(subject.id, running.snapshot)
         if change.get(kinds.ACTION, key) != record:
             change.put(kinds.ACTION, key, record)
-            await change.commit()
+            await (self.controller.intend(change) if begins else change.commit())
 
     def paused_locations(self) -> set[str]:
         """Those that took no writes a short while ago."""

@@ -160,6 +160,20 @@ async def test_drift_is_shown_while_nothing_may_be_done_and_gone_once_it_is_mend
     assert target_of((await scene.hq.get("web-1")).instance, "r1") == READY
 
 
+async def test_while_frozen_no_batch_begins_and_the_roll_out_goes_on_after(scene: Scene) -> None:
+    await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0")
+    added = await scene.run("snapshot", "add", "web", "-f", scene.description("v2"), "-o", "json")
+    v2 = added.json["snapshot"]["id"]
+    await scene.run("target", "web", "PREPARED", v2, "--wait", "30s")
+    await scene.run("control", "freeze", "-m", "to look at it")
+    await scene.run("activate", "web", v2, "--wait", "3s", code=8)
+    running = [target_of((await scene.hq.get(name)).instance, "r1") for name in NAMES]
+    assert running == [READY] * 3
+    await scene.run("control", "unfreeze")
+    await scene.run("activate", "web", v2, "--wait", "60s")
+    assert "Online 3/3" in (await scene.run("status", "web")).out
+
+
 async def test_pause_and_one_instance(scene: Scene) -> None:
     await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0")
     paused = await scene.run("pause", "web", "-m", "looking")
