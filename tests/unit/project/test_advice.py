@@ -76,7 +76,7 @@ def fault(text: str, *, is_quoted: bool) -> str:
     """What is wrong with an advised command; empty: nothing, or the text is prose."""
     words = [_HOLE if one in _DOTS else one for one in shlex.split(text.replace("'", "\\'"))]
     command: click.Command = cli(words[0])
-    context = click.Context(command)
+    context = click.Context(command, **command.context_settings)
     known = set(_options(command))
     rest = words[1:]
     is_command = is_quoted

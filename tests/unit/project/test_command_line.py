@@ -46,7 +46,7 @@ def cli(program: str) -> click.Command:
 def walk(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[tuple[str, ...], click.Command]]:
     yield path, command
     if isinstance(command, click.Group):
-        context = click.Context(command)
+        context = click.Context(command, **command.context_settings)
         for name in command.list_commands(context):
             below = command.get_command(context, name)
             assert below is not None
@@ -73,7 +73,7 @@ def named(path: tuple[str, ...]) -> str:
 def test_each_program_says_its_version_and_explains_itself(program: str) -> None:
     for flag in ("--version", "--help", "-h"):
         answer = CliRunner().invoke(cli(program), [flag])
-        assert answer.exit_code == Exit.OK
+        assert answer.exit_code == Exit.OK, answer.output
         assert answer.output.strip()
 
 
