@@ -100,6 +100,7 @@ async def test_each_bad_request_gets_its_designed_error_and_changes_nothing(repl
     assert await everything(replica) == before
 
 
+@pytest.mark.long
 async def test_random_bytes_on_every_method_are_never_a_500(replica: ReplicaProcess) -> None:
     rng = random.Random(7)
     async with replica.stub() as stub:
@@ -117,6 +118,7 @@ async def test_random_bytes_on_every_method_are_never_a_500(replica: ReplicaProc
     assert await everything(replica) == before
 
 
+@pytest.mark.long
 async def test_over_grpc_random_bytes_and_unknown_methods_get_a_clean_status(replica: ReplicaProcess) -> None:
     rng = random.Random(8)
     clean = {

@@ -131,6 +131,7 @@ async def test_after_sigkill_no_etcd_remains_and_the_next_start_works(tmp_path: 
         assert "web-2" in (await run(find))[1]
 
 
+@pytest.mark.long
 async def test_it_runs_without_any_etcd_in_memory(tmp_path: Path) -> None:
     async with dev(tmp_path / "data", "--store", "memory") as replica:
         for command in await replica.serves():

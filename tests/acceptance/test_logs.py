@@ -26,6 +26,7 @@ def lines_of(replica: ReplicaProcess) -> list[dict[str, Any]]:
     return [json.loads(line) for line in replica.log_text().split("\n")[:-1]]
 
 
+@pytest.mark.long
 async def test_json_logs_are_json_from_the_first_line_to_the_last(replicas: Replicas, etcd: SharedEtcd) -> None:
     replica = await replicas.start([etcd.endpoint], etcd.prefix, "--log-format", "json", until_ready=False)
     await eventually(lambda: any("loaded" in line["message"] for line in lines_of(replica)), what="a line")
@@ -35,6 +36,7 @@ async def test_json_logs_are_json_from_the_first_line_to_the_last(replicas: Repl
     assert any(line["message"].startswith("shutting down") for line in lines)
 
 
+@pytest.mark.long
 async def test_the_id_of_a_write_over_a_gateway_lies_in_etcd_and_comes_back(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "python.md").read_text()
 (PRINTED,) = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_program_of_the_page_prints_what_stands_there(replica: ReplicaProcess) -> None:
     process = await asyncio.create_subprocess_exec(

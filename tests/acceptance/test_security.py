@@ -96,6 +96,7 @@ async def test_a_caller_has_its_rights_at_a_replica_and_through_a_gateway_and_no
     await _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world)
 
 
+@pytest.mark.long
 @one_etcd
 async def test_last_good_answers_are_for_callers_that_may_read(world: World) -> None:
     old = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))

@@ -65,6 +65,7 @@ def collector() -> Iterator[tuple[str, Spans]]:
         thread.join()
 
 
+@pytest.mark.long
 async def test_a_call_over_a_gateway_is_one_trace(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:
     with collector() as (endpoint, spans):
         replica = await replicas.start([etcd.endpoint], etcd.prefix, "--cluster", "east", "--otlp", endpoint)

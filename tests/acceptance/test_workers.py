@@ -54,6 +54,7 @@ async def replicas_that_answer(minder: ReplicaProcess, calls: int = 30) -> set[s
     return names
 
 
+@pytest.mark.long
 async def test_workers_share_the_ports_and_each_answers_everything(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)

@@ -36,6 +36,7 @@ def web(instance_id: str) -> instance_pb2.Instance:
     return made
 
 
+@pytest.mark.long
 async def test_writes_reads_and_a_watch_survive_the_loss_of_a_replica(two: list[ReplicaProcess]) -> None:
     async with Client([r.grpc for r in two], read_your_writes=True) as client, asyncio.timeout(60):
         await client.create(web("web-1"))
@@ -57,6 +58,7 @@ async def test_writes_reads_and_a_watch_survive_the_loss_of_a_replica(two: list[
             assert seen == ["web-2"]
 
 
+@pytest.mark.long
 async def test_a_watch_tells_a_lost_replica_before_it_goes_on(two: list[ReplicaProcess]) -> None:
     async with Client([r.grpc for r in two]) as client, client.watch() as items, asyncio.timeout(60):
         assert isinstance(await anext(items), Synced)
@@ -67,6 +69,7 @@ async def test_a_watch_tells_a_lost_replica_before_it_goes_on(two: list[ReplicaP
         assert isinstance(await anext(items), Interrupted | Synced)
 
 
+@pytest.mark.long
 async def test_conflicts_and_fences_are_told_with_their_details(two: list[ReplicaProcess]) -> None:
     async with Client([two[0].grpc]) as client:
         created = (await client.create(web("web-1"))).instance

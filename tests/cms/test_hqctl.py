@@ -31,6 +31,7 @@ async def run(*words: str, stdin: str = "", **environ: str) -> tuple[int, str]:
     return process.returncode, told.decode()
 
 
+@pytest.mark.long
 async def test_budgets_are_applied_from_yaml_listed_and_deleted(tmp_path: Path) -> None:
     file = tmp_path / "budgets.yaml"
     file.write_text("name: web\nservice: web\nmaxUnavailable: 1\n---\nname: front\nlabels: {tier: a}\nminReady: 50%\n")
@@ -98,6 +99,7 @@ async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Pa
         assert (await hqctl(cms, "disruptions", "done", "t2"))[0] == 0
 
 
+@pytest.mark.long
 async def test_a_freeze_shows_in_the_status() -> None:
     async with service_of(1) as (_, cms):
         assert (await hqctl(cms, "disruptions", "status"))[0] == 0

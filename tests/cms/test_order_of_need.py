@@ -167,6 +167,7 @@ def test_a_hold_past_its_bound_ends_the_allowance_and_withdraws_what_needs_it() 
     assert events(brief_ledger(replace(late, overdue_at=NOW + 1), *others)) == []
 
 
+@pytest.mark.long
 async def test_brief_is_set_and_shown_by_hqctl(tmp_path: Path) -> None:
     file = tmp_path / "budgets.yaml"
     file.write_text("{name: web, service: web, maxUnavailable: 1, brief: {maxUnavailable: 50%, within: 15m}}")

@@ -93,6 +93,7 @@ async def test_tasks_of_a_group_are_decided_as_one_once_none_was_added_for_a_whi
         assert await cms.status("b") == "ok"
 
 
+@pytest.mark.long
 async def test_two_groups_that_each_hold_half_of_what_they_need_do_not_wait_for_each_other() -> None:
     async with service_of(4) as (_, cms):
         await budget(cms, "web", "web", maxUnavailable="2")

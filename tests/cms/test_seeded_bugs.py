@@ -103,6 +103,7 @@ BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
 def test_it_is_found(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
     bug(monkeypatch)

@@ -54,6 +54,7 @@ async def _seconds(at: Cloud, path: str) -> tuple[float, str]:
     return time.monotonic() - began, page.text
 
 
+@pytest.mark.long
 async def test_the_first_page_waits_once_and_shows_hqs_numbers_beside_what_hangs(at: Cloud) -> None:
     first_s, _ = await _seconds(at, "/")
     _, page = await _seconds(at, "/")
@@ -64,6 +65,7 @@ async def test_the_first_page_waits_once_and_shows_hqs_numbers_beside_what_hangs
     assert "is missing here" in page
 
 
+@pytest.mark.long
 async def test_no_page_of_hq_waits_for_a_part_that_is_known_to_hang(at: Cloud) -> None:
     await _seconds(at, "/")
     for path in PAGES:
@@ -71,6 +73,7 @@ async def test_no_page_of_hq_waits_for_a_part_that_is_known_to_hang(at: Cloud) -
         assert min([(await _seconds(at, path))[0] for _ in range(3)]) < PART_S, path
 
 
+@pytest.mark.long
 async def test_a_service_keeps_its_way_back_while_nanny_hangs_and_says_why_it_may_fail(at: Cloud) -> None:
     _, page = await _seconds(at, "/services/cart")
     assert "Snapshots, roll back" in page

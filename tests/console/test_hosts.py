@@ -123,6 +123,7 @@ async def test_a_host_says_what_would_be_done_and_why_it_is_not(at: WithWalle) -
     assert "healing is off" in page
 
 
+@pytest.mark.long
 async def test_a_fuse_shows_ledger_limits_and_forecast_with_credits(at: WithWalle) -> None:
     page = (await at.browser.get("/projects/search")).text
     assert "It switched itself off: limit ssh 1d:10 would be exceeded" in page

@@ -230,6 +230,7 @@ async def test_a_failed_order_is_a_problem_and_can_be_given_again(
     assert (name, sent.snapshot_id, sent.target) == ("SetTarget", BAD, state.target)
 
 
+@pytest.mark.long
 async def test_what_has_arrived_or_is_under_way_has_no_retry(at: WithNanny) -> None:
     assert "Retry…" not in (await at.browser.get(PAGE)).text
     at.nanny.roll_out(3)

@@ -17,6 +17,7 @@ def check(seed: int) -> None:
     assert len(story.acting_since) > 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_no_order_is_lost_or_taken_twice_and_never_two_act(seed: int) -> None:
     check(seed)

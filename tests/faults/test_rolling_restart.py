@@ -112,6 +112,7 @@ async def going_on(*works: Coroutine[Any, Any, None]) -> AsyncIterator[None]:
             assert isinstance(ended, asyncio.CancelledError), ended
 
 
+@pytest.mark.long
 async def test_a_rolling_restart_under_load_fails_no_lookup_resyncs_nobody_and_expires_nothing(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:

@@ -30,6 +30,7 @@ async def test_a_write_at_one_replica_is_visible_at_the_other(replicas: Replicas
         assert not (await reader.FindInstances(pb.FindInstancesRequest(read=strong))).instances
 
 
+@pytest.mark.long
 async def test_a_replica_killed_amid_a_thousand_writes_loses_none_that_was_acknowledged(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:
@@ -87,6 +88,7 @@ async def test_sixty_four_concurrent_updates_raise_the_revision_by_at_most_eight
             assert max(versions) - before <= 8 + 2  # a fence or two may fall in between
 
 
+@pytest.mark.long
 async def test_each_heartbeat_heard_by_one_replica_is_shown_by_the_other(replicas: Replicas, etcd: SharedEtcd) -> None:
     one = await replicas.start([etcd.endpoint], etcd.prefix)
     two = await replicas.start([etcd.endpoint], etcd.prefix)

@@ -41,6 +41,7 @@ print(json.dumps({"seen": seen, "held": held}), flush=True)
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
 
 
+@pytest.mark.long
 async def test_the_etcd3_witness_sees_every_acknowledged_write_with_the_same_bytes(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:

@@ -135,6 +135,7 @@ async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> 
     assert (await gateway.get(WEB, {"x-consul-token": "forged"}))[0] == 403
 
 
+@pytest.mark.long
 async def test_a_gateway_reads_from_hq_with_an_identity_of_its_own(started: Programs) -> None:
     files = Secured(started.directory)
     (started.directory / "token").write_text(files.issuer.token("web-reader"))
@@ -149,6 +150,7 @@ async def test_a_gateway_reads_from_hq_with_an_identity_of_its_own(started: Prog
         await unknown.terminate()
 
 
+@pytest.mark.long
 async def test_what_writes_is_refused_with_the_way_to_do_it(started: Programs) -> None:
     hq = await started.registry()
     gateway = await started.gateway("consul", hq)
@@ -158,6 +160,7 @@ async def test_what_writes_is_refused_with_the_way_to_do_it(started: Programs) -
     assert "ReportStatus" in body
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flags", [("--service", "web", "--all-services"), ("--http", "0.0.0.0:0", "--all-services")])
 async def test_a_command_line_that_would_publish_too_much_is_refused(flags: tuple[str, ...], started: Programs) -> None:
     with pytest.raises(AssertionError, match=r"--service|reachable from other machines"):

@@ -45,7 +45,7 @@ def test_every_flag_is_a_variable_and_says_what_it_is(kind: str) -> None:
 
 
 def test_gateways_listen_on_loopback_unless_told_otherwise() -> None:
-    for command in cli.commands.values():
+    for command in (cli.commands[kind] for kind in ("dns", "consul", "xds")):
         addresses = [option.default for option in command.params if option.name in ("dns", "grpc", "http")]
         assert addresses
         assert all(str(address).startswith("127.0.0.1:") for address in addresses)

@@ -60,6 +60,7 @@ async def stream(gateway: GatewayProcess, token: str = "") -> AsyncIterator[Stre
         )
 
 
+@pytest.mark.long
 async def test_a_stream_follows_changes_and_is_quiet_while_hq_is_away(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")

@@ -119,6 +119,7 @@ def play_guard(agents: int, *, released: bool) -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("released", [False, True], ids=["bounded", "released"])
 def test_the_guard_holds_a_third_of_all_expiries_for_one_timeout_or_until_it_is_released(released: bool) -> None:
     play_guard(45, released=released)

@@ -31,6 +31,7 @@ def _words(service: ManagedService) -> str:
     return ", ".join(f"{one}: {state.current}->{state.target}" for one, state in service.tuples.items())
 
 
+@pytest.mark.long
 def test_every_row_of_the_table_is_reached_and_every_state_of_the_seed(search: Search) -> None:
     wanted = rows() if search.flags else rows() - ONLY_WITH_FLAGS
     print(f"{len(search.states)} services, {len(search.edges)} of {len(wanted)} rows, {len(search.shown)} of 15 states")

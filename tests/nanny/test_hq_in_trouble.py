@@ -47,6 +47,7 @@ async def running_service(cloud: VirtualCloud) -> str:
     return await cloud.add("v2")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("trouble", TROUBLES, ids=lambda error: error.reason)
 @in_virtual_time
 async def test_a_stalled_etcd_while_preparing_is_waited_for_and_shown_for_as_long_as_it_takes(
@@ -66,6 +67,7 @@ async def test_a_stalled_etcd_while_preparing_is_waited_for_and_shown_for_as_lon
         await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=120.0)
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_stalled_etcd_in_the_middle_of_a_roll_out_is_waited_for_and_costs_no_deadline() -> None:
     async with virtual_cloud(3) as cloud:

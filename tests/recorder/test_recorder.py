@@ -159,6 +159,7 @@ async def test_what_is_no_time_is_refused_by_its_name(tmp_path: Path, hq: Regist
             await history.CountInstancesOverTime(pb.CountInstancesOverTimeRequest(service_id="web", step=span))
 
 
+@pytest.mark.long
 async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
         began = int(time.time())
@@ -186,6 +187,7 @@ async def hqctl(*words: str) -> tuple[int, str, str]:
     return process.returncode or 0, out.decode(), err.decode()
 
 
+@pytest.mark.long
 async def test_people_ask_by_hqctl(tmp_path: Path, hq: Registry) -> None:
     async with recorder_process(tmp_path, hq) as recorder:
         await hq.put("web-1")

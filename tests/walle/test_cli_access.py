@@ -54,6 +54,7 @@ async def guarded(tmp_path: Path) -> AsyncIterator[Guarded]:
         yield Guarded((await walle.server.listening).grpc_mtls, files, ada)
 
 
+@pytest.mark.long
 async def test_a_certificate_by_flags_is_an_identity_and_without_one_nothing_is_shown(guarded: Guarded) -> None:
     where = ("--server", guarded.address, "--ca", str(guarded.files.authority.cert))
     code, output = await guarded.walle(*where, "projects", "list")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from store.port import Write
 from tests.support.walle.running import LastingStore, Running, running
 from walle.process.automaton import HOSTS_IN_EVENT
@@ -45,6 +47,7 @@ async def test_a_call_about_many_hosts_takes_few_transactions_and_all_of_it_effe
         assert walle.server.controller.version - before <= count + 150, "an inbox, and a transaction, for several"
 
 
+@pytest.mark.long
 async def test_reports_of_one_host_take_effect_in_their_order() -> None:
     async with running(await full_store(3)) as walle:
         for number in range(20):

@@ -43,6 +43,7 @@ async def test_a_host_is_repaired_with_leave_and_given_back() -> None:
     assert walle.of("h1").history[0].kind == OPERATION_KIND_REBOOT
 
 
+@pytest.mark.long
 async def test_a_rejected_repair_makes_the_host_dead_and_its_task_is_deleted() -> None:
     with fake_cms(verdict="rejected", message="the last copy") as cms:
         async with running() as walle:
@@ -54,6 +55,7 @@ async def test_a_rejected_repair_makes_the_host_dead_and_its_task_is_deleted() -
             assert not cms.tasks
 
 
+@pytest.mark.long
 async def test_a_rejected_dry_run_starts_nothing_and_leaves_the_host_as_it_was() -> None:
     with fake_cms(dry_verdict="rejected", message="not today") as cms:
         async with running() as walle:
@@ -84,6 +86,7 @@ async def test_a_cms_that_rejects_the_dry_run_of_a_repair_is_not_asked_again_at_
     assert said == [f"h1: reboot: a dry run was rejected: {cms.url}: not today"]
 
 
+@pytest.mark.long
 async def test_a_v1_0_cms_is_not_told_that_a_host_is_prepared_and_a_v1_1_cms_is() -> None:
     with fake_cms() as old, fake_cms() as new:
         async with running() as walle:
@@ -118,6 +121,7 @@ async def test_tasks_of_ours_without_an_operation_are_deleted_and_others_stay() 
     assert sorted(cms.tasks) == ["nanny-7", "walle-test-2.op-0-0"]
 
 
+@pytest.mark.long
 async def test_after_the_emergency_stop_nothing_begins() -> None:
     with fake_cms() as cms:
         async with running() as walle:

@@ -136,6 +136,7 @@ async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cann
         assert said == {"web1": "nobody needs it", "db1": "moved away"}
 
 
+@pytest.mark.long
 async def test_an_owner_who_refuses_by_hand_forbids_the_work_and_says_why() -> None:
     async with running() as walle:
         await walle.project(Project(id="web"))
@@ -149,6 +150,7 @@ async def test_an_owner_who_refuses_by_hand_forbids_the_work_and_says_why() -> N
         assert "nothing is left to agree on" in (await walle.call(refusal, 400))["message"]
 
 
+@pytest.mark.long
 async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -192,6 +194,7 @@ async def test_behind_a_switch_that_stays_dark_after_the_work_no_host_is_reboote
             assert not cms.tasks
 
 
+@pytest.mark.long
 async def test_a_mass_reboot_stops_after_a_host_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("walle.work.waves.RETURN_MS", 500)
     async with running() as walle:

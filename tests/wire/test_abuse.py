@@ -165,6 +165,7 @@ async def test_requests_too_large_are_refused_and_counted(
     assert admission.refused == {"max_request_bytes": 20}
 
 
+@pytest.mark.long
 @limited(max_request_bytes=1 * MIB)
 async def test_decompression_bombs_are_refused(
     neighbour: Neighbour, http: RawHttp, grpc_client: Client, admission: Admission

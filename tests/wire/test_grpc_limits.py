@@ -65,6 +65,7 @@ async def test_a_request_too_large_is_refused(grpc_client: Client) -> None:
     assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
 
 
+@pytest.mark.long
 @limited(max_request_bytes=1024 * KIB)
 async def test_a_compression_bomb_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
     with pytest.raises(aio.AioRpcError):
@@ -132,6 +133,7 @@ async def test_health_answers_under_overload(grpc_client: Client) -> None:
     assert answer.status == health_pb2.HealthCheckResponse.SERVING
 
 
+@pytest.mark.long
 async def test_a_request_that_was_refused_is_not_kept_until_garbage_is_collected(grpc_client: Client) -> None:
     malformed = b"\xff" * 1_000_000
     gc.collect()

@@ -102,6 +102,7 @@ async def test_a_revoked_certificate_ends_with_its_connection_and_others_go_on(f
         await goes_on(going_on, files, replica, "web-1")
 
 
+@pytest.mark.long
 async def test_a_removed_ca_takes_its_connections_along_and_those_of_others_go_on(files: Secured) -> None:
     """Its certificates counted until they expired, on connections that were open already."""
     withdrawn, bundle = Authority(files.directory / "withdrawn", "withdrawn"), files.directory / "bundle.crt"

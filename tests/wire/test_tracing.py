@@ -129,6 +129,7 @@ async def test_what_is_called_on_behalf_of_a_call_is_told_the_own_span(
     assert told == [f"00-{TRACE}-{span.context.span_id:016x}-01"]
 
 
+@pytest.mark.long
 def test_nothing_of_it_is_imported_where_nobody_asked() -> None:
     assert tracing_to("", "hq", "replica-1") is None
     code = "import hq.main, federated.main, sys; sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"

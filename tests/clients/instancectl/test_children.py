@@ -69,6 +69,7 @@ async def test_a_program_that_is_not_there_is_named(run_file: RunFile) -> None:
     assert "cannot run no-such-program" in ctl.container_log()
 
 
+@pytest.mark.long
 async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file: RunFile) -> None:
     port = free_port()
     wanted = revision(script=f"exec python3 -m http.server {port} --bind 127.0.0.1")
@@ -116,6 +117,7 @@ async def test_nothing_is_left_of_a_child_that_forks_even_in_sessions_of_their_o
     assert ctl.processes() == []
 
 
+@pytest.mark.long
 async def test_what_a_child_left_behind_is_gone_before_it_is_started_again(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="setsid sleep 604 & sleep 605 & sleep 0.1; exit 1")))
 
@@ -242,6 +244,7 @@ async def test_a_server_behind_a_shell_that_never_ends_is_killed_at_the_end_of_t
     assert time.monotonic() - began > 0.5
 
 
+@pytest.mark.long
 async def test_what_a_shell_leaves_behind_that_ends_by_itself_is_still_killed_at_once(run_file: RunFile) -> None:
     """A program that puts itself into the background has ended: restarted, it would run twice."""
     ctl = await run_file(instance(with_grace(f'sh -c "{SLOW_SERVER}" & sleep 0.2')))

@@ -59,6 +59,7 @@ async def test_a_fault_in_one_instance_ends_at_that_instance(
     assert status["installed"]["reason"] == "SchemeUnsupported"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on_stop", ["leave", "stop"])
 async def test_at_sigterm_instances_are_left_running_or_stopped_as_asked(
     new_node: NewNode, client: Client, on_stop: str

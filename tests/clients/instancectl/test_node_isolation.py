@@ -90,6 +90,7 @@ def attack(node: NodeProcess, victim: int, secrets: Path) -> str:
     return "; ".join([*tries, "echo done", "exec sleep 600"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runtime", RUNTIMES)
 async def test_an_instance_that_tries_reads_nothing_of_others(
     new_node: NewNode, client: Client, secrets: Path, runtime: str
@@ -129,6 +130,7 @@ async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_nod
     assert (volume.stat().st_uid, stat.S_IMODE(volume.stat().st_mode)) == (300001, 0o700)
 
 
+@pytest.mark.long
 async def test_root_only_by_leave_and_scripts_and_checks_as_the_same_user(new_node: NewNode, client: Client) -> None:
     node = await new_node("--allow-root", "router", "--uids", "300000-300009").start()
     for service in ("router", "web"):
@@ -146,6 +148,7 @@ async def test_root_only_by_leave_and_scripts_and_checks_as_the_same_user(new_no
         assert [(place / name).read_text() for name in ("prepared", "started", "checked")] == [uid] * 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("runtime", RUNTIMES)
 async def test_what_requires_isolation_does_not_start_without(new_node: NewNode, client: Client, runtime: str) -> None:
     node = await new_node("--runtime", runtime, "--uids", "300000-300009").start()

@@ -114,6 +114,7 @@ async def is_new(client: Client, instance_id: str, incarnation: int) -> bool:
     return found.incarnation != incarnation and found.sequence > 0
 
 
+@pytest.mark.long
 async def test_what_ended_for_good_is_not_started_again_and_a_start_hook_that_was_cut_off_is(
     new_node: NewNode, client: Client
 ) -> None:

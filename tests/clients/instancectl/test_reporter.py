@@ -76,6 +76,7 @@ async def test_an_incarnation_that_hq_lost_is_asked_for_again(client: Client) ->
     assert "FENCED" not in heard.reasons
 
 
+@pytest.mark.long
 async def test_whoever_is_replaced_by_another_reporter_is_told_once_and_is_silent(client: Client) -> None:
     await client.create(instance(revision("r1")))
     heard = Heard()

@@ -17,6 +17,7 @@ from tests.clients.instancectl.supervised import instance, revision, write
 from tests.support.sample_instances import INSTALLED, READY, eventually
 
 
+@pytest.mark.long
 async def test_rolling_back_to_an_installed_revision_fetches_nothing(run_file: RunFile, files: FileServer) -> None:
     old, new = revision("r1", script="cat app; sleep 600"), revision("r2", script="cat app; sleep 600")
     for wanted in (old, new):
@@ -52,6 +53,7 @@ async def test_the_old_revision_runs_until_the_new_one_is_installed(run_file: Ru
     await ctl.until("r2", "ready")
 
 
+@pytest.mark.long
 async def test_a_dropped_revision_is_stopped_and_its_files_and_contents_are_removed(
     run_file: RunFile, files: FileServer
 ) -> None:
@@ -78,6 +80,7 @@ async def test_a_wrong_checksum_is_not_installed_and_names_the_file(run_file: Ru
     assert ctl.processes() == []
 
 
+@pytest.mark.long
 async def test_what_has_no_checksum_is_fetched_only_where_that_is_allowed(
     new_node: NewNode, client: Client, files: FileServer
 ) -> None:
@@ -107,6 +110,7 @@ async def test_torrent_is_refused_by_name(run_file: RunFile) -> None:
     assert "package data: torrent: is not supported" in found["message"]
 
 
+@pytest.mark.long
 async def test_a_missing_file_is_tried_again_until_it_is_there(run_file: RunFile, files: FileServer) -> None:
     wanted = revision()
     wanted.file.add(name="late", url=f"{files.url}/late?token=abc")
@@ -149,6 +153,7 @@ async def test_a_file_of_the_node_is_copied_only_below_the_root_that_was_named(
     assert not list((ctl.directory / "store").rglob("*.part"))
 
 
+@pytest.mark.long
 async def test_a_persistent_volume_outlives_its_revision(run_file: RunFile) -> None:
     def with_volume(revision_id: str) -> list[object]:
         wanted = revision(revision_id, script="echo $HQ_REVISION >> data/seen; cat data/seen; sleep 600")
@@ -173,6 +178,7 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
     assert "began" in ctl.container_log("r1", "prepare")
 
 
+@pytest.mark.long
 async def test_another_command_restarts_the_container_without_preparing_anew(run_file: RunFile) -> None:
     def wanted(word: str) -> object:
         made = revision(script=f"echo {word}; sleep 600")

@@ -71,6 +71,7 @@ async def test_a_mode_that_shows_it_to_everybody_is_refused(run_file: RunFile, k
     assert not list((ctl.directory / "revisions").glob("*/conf/password"))
 
 
+@pytest.mark.long
 async def test_a_missing_secret_is_named_nothing_starts_and_it_is_taken_when_it_comes(
     run_file: RunFile, kept: Path
 ) -> None:
@@ -83,6 +84,7 @@ async def test_a_missing_secret_is_named_nothing_starts_and_it_is_taken_when_it_
     await ctl.until("r1", "ready")
 
 
+@pytest.mark.long
 async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_when_they_can(
     run_file: RunFile, kept: Path
 ) -> None:

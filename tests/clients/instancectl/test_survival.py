@@ -18,6 +18,7 @@ from tests.support.sample_instances import eventually
 COUNTING = "n=0; while :; do echo tick $n; n=$((n+1)); sleep 0.05; done"
 
 
+@pytest.mark.long
 async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="sleep 600 & wait")))
     await ctl.until("r1", "ready")
@@ -40,6 +41,7 @@ async def test_a_last_good_copy_that_cannot_be_written_ends_nobody(run_file: Run
     assert await ctl.terminate() == 0
 
 
+@pytest.mark.long
 async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_dies(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script=COUNTING)))
     await ctl.until("r1", "ready")
@@ -60,6 +62,7 @@ async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_die
     assert len(ctl.processes()) <= 2
 
 
+@pytest.mark.long
 async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision("r1")))
     await ctl.until("r1", "ready")
@@ -73,6 +76,7 @@ async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_
     await eventually(lambda: len(ctl.processes()) == 1)  # in the midst of exec a process shows no environment
 
 
+@pytest.mark.long
 async def test_a_prepare_script_under_way_at_sigkill_does_not_run_twice(run_file: RunFile) -> None:
     wanted = revision()
     wanted.prepare.add(command=["sh", "-c", "echo began >> $HQ_REVISION_DIR/../../began; sleep 607"])
@@ -101,6 +105,7 @@ async def test_children_are_never_doubled_however_often_and_whenever_it_is_kille
     await eventually(lambda: len(ctl.processes()) == 1)
 
 
+@pytest.mark.long
 async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision()))
     await ctl.until("r1", "ready")

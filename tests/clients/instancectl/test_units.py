@@ -96,6 +96,7 @@ async def supervisor(python: str, socket: Path, directory: Path) -> AsyncIterato
         await asyncio.wait_for(process.wait(), 45)
 
 
+@pytest.mark.long
 async def test_an_instance_becomes_ready_under_the_shipped_units(client: Client, hq: ReplicaProcess) -> None:
     if not (python := python_of_nobody()):
         pytest.skip("needs to become another user, who may start this Python")

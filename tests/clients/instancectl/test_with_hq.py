@@ -37,6 +37,7 @@ async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
     await until_not_ready(client, "NotWantedReady", "r1")
 
 
+@pytest.mark.long
 async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_end_at_once(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:
@@ -147,6 +148,7 @@ async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_inc
     assert await ctl.container_pid() == pid
 
 
+@pytest.mark.long
 async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess
 ) -> None:

@@ -118,6 +118,7 @@ async def test_two_processes_at_once_both_end_and_nothing_is_mixed(
     assert (await nanny("plan", "--exit-code", "-f", files[0], server=replica.grpc)).code == 0
 
 
+@pytest.mark.long
 async def test_what_a_scheduler_writes_meanwhile_is_not_lost(replica: ReplicaProcess, client: Client) -> None:
     unplaced = [{"id": f"web-{n:04}"} for n in range(COUNT)]
     whole: dict[str, Any] = {"service": "web", "instances": unplaced, "revisions": [{"id": "v1"}], "ready": "v1"}

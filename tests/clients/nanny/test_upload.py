@@ -216,6 +216,7 @@ async def test_instances_that_are_not_described_are_deleted_only_with_prune(
     assert set(await held_by(client)) == {"web-0000", "web-0001"}
 
 
+@pytest.mark.long
 async def test_times_of_a_service_reach_its_instances_and_hq_names_those_that_it_refuses(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:

@@ -168,6 +168,7 @@ WRONG = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rule", WRONG)
 def test_the_search_finds_a_rule_that_is_wrong(rule: str) -> None:
     assert harm(WRONG[rule]) is not None

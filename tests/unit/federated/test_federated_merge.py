@@ -38,6 +38,7 @@ def small(instance_id: str, cluster: str) -> model.Instance:
     return model.Instance(meta=model.InstanceMeta(id=instance_id, cluster=cluster))
 
 
+@pytest.mark.long
 @given(st.lists(instances(), max_size=2))
 def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]) -> None:
     told = merge.parse_list(answer("east", items, "go on"))
@@ -47,6 +48,7 @@ def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]
     assert pb.Source.FromString(told.source).cluster == "east"
 
 
+@pytest.mark.long
 @given(instances())
 def test_the_id_is_found_wherever_it_lies(instance: model.Instance) -> None:
     meta = instance.meta.SerializeToString()

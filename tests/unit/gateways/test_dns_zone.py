@@ -247,6 +247,7 @@ def many(count: int) -> list[KnownInstance]:
     return [known(f"web-{i}", host=f"10.{i >> 16}.{i >> 8 & 255}.{i & 255}") for i in range(count)]
 
 
+@pytest.mark.long
 def test_of_many_addresses_each_client_gets_sixteen_of_its_own_and_keeps_them_at_every_gateway() -> None:
     ask, other = asking(*many(10_000)), asking(*many(10_000))
     by_client = {client: ask.texts(WEB, client=client) for client in (f"10.2.0.{i}" for i in range(50))}

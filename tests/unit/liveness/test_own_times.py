@@ -58,6 +58,7 @@ async def started(simulation: Simulation) -> Registry:
     return registry
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_each_is_judged_by_what_its_reporter_was_given() -> None:
     async with Simulation() as simulation:

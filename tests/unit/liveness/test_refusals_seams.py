@@ -68,6 +68,7 @@ async def test_a_caller_that_hangs_up_at_its_deadline_was_refused_and_one_that_d
         assert len(simulation.expiries()) == 4
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_heartbeats_without_an_answer_hold_expiries_up_no_longer_than_the_door_may() -> None:
     """Each batch takes seconds to fail; expiries wait for none of them any more."""

@@ -193,6 +193,7 @@ def test_who_does_not_try_is_not_spared_because_others_are_refused() -> None:
     simulated(scene)
 
 
+@pytest.mark.long
 def test_an_agent_that_reaches_one_replica_only_is_not_expired_by_the_others() -> None:
     async def scene(simulation: Simulation) -> None:
         [bound, *_] = simulation.agents
@@ -266,6 +267,7 @@ def test_reports_of_another_incarnation_or_node_spare_nobody() -> None:
     simulated(scene)
 
 
+@pytest.mark.long
 def test_replicas_that_crash_again_and_again_keep_nobody_alive() -> None:
     async def scene(simulation: Simulation) -> None:
         [dead, *others] = simulation.agents
@@ -302,6 +304,7 @@ def test_heartbeats_that_the_store_refuses_while_fences_pass_expire_nobody_withi
     simulated(scene)
 
 
+@pytest.mark.long
 def test_heartbeats_that_were_refused_for_a_while_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         mend = refuse_heartbeats(simulation, Unavailable("refused"))

@@ -247,6 +247,7 @@ class FullLink(Link):
         return await super().commit(guards, writes, timeout_s)  # type: ignore[arg-type]
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_store_that_was_full_for_long_expires_nobody_when_it_takes_writes_again(
     monkeypatch: pytest.MonkeyPatch,

@@ -153,6 +153,7 @@ def test_an_order_shows_before_the_next_sweep_and_so_does_its_end() -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> None:
     async def main() -> None:
         async with Simulation() as simulation:

@@ -29,6 +29,7 @@ def paths(draw: st.DrawFn) -> str:
         here = inner
 
 
+@pytest.mark.long
 @some
 @given(instances(), st.lists(paths(), min_size=1, max_size=4))
 def test_a_mask_keeps_what_it_names_and_nothing_else(instance: model.Instance, named: list[str]) -> None:

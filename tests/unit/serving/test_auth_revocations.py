@@ -53,6 +53,7 @@ def test_ids_of_tokens_and_serials_of_certificates_are_different_things() -> Non
         revoked.check(Identity("ann", kind, 0))
 
 
+@pytest.mark.long
 async def test_many_streams_end_over_a_minute_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serving.auth.gate._LEAST_ENDS_PER_S", 2.0 * FEW)  # as few as a test can look at each second
     clock = ManualClock()

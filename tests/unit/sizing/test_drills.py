@@ -72,6 +72,7 @@ def come_back(backlog: int, monkeypatch: pytest.MonkeyPatch) -> int:
     return len(clients.back_s) * clients.weight
 
 
+@pytest.mark.long
 def test_a_long_backlog_wastes_the_work_of_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits longer than it has patience is served in vain, and comes again."""
     assert come_back(512, monkeypatch) == 20_000

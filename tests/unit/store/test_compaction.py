@@ -175,6 +175,7 @@ async def test_a_replica_whose_fence_moves_is_left_alone() -> None:
         assert await stored(store, parts.key_names.of(SESSION, "two")) is not None
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_replica_that_comes_back_after_hours_finds_the_same_history() -> None:
     store = faulty()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import pytest
+
 from store.port import Write
 from tests.support.faulty_store import FaultyStore, faulty, rewound
 from tests.support.mirrored_store import caught_up, delete, put
@@ -123,6 +125,7 @@ async def test_a_history_that_others_compacted_while_no_replica_ran_is_the_same(
         assert parts.listings == 1
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
     store = faulty()

@@ -198,6 +198,7 @@ def test_work_begins_only_with_the_ok_of_every_cms_confirmed_where_it_can_be() -
                 assert all(t.confirmed or not t.provisional for t in operation.task), operation
 
 
+@pytest.mark.long
 def test_work_begins_only_while_the_fuse_is_in_and_the_check_fails() -> None:
     for before in reachable():
         for after in following(before):
