@@ -21,7 +21,7 @@ MEANINGS = {
     Exit.ROLLED_BACK: "--wait: it failed, and the snapshot that was active before is active again",
     Exit.SUPERSEDED: "--wait: a later order took its place",
     Exit.CANCELLED: "--wait: the service was stopped",
-    Exit.INTERRUPTED: "interrupted by Ctrl-C: run it again to go on",
+    Exit.INTERRUPTED: "interrupted by Ctrl-C: what was ordered goes on, what was being uploaded can be uploaded again",
 }
 
 _AWAY = (Exit.UNAVAILABLE, Exit.PARTIAL)

@@ -14,7 +14,7 @@ from hqclient import HqApiError
 from hqclient.credential_files import CredentialFiles
 from nanny.automaton.states import Current, SnapshotEvent, Target
 from nannyctl.commands import orders
-from nannyctl.commands.waiting import AtRest, TargetReached, wait_for_goal
+from nannyctl.commands.waiting import AtRest, TargetReached, rolled_back_result, wait_for_goal
 from nannyctl.nanny_server import NannyServer, new_request_id
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import Ordered
@@ -134,6 +134,23 @@ async def test_wait_does_not_end_with_0_after_a_roll_back_and_says_what_is_activ
             assert "did not become ready" in order["message"]
         else:
             assert "rolled back to" in shown
+
+
+@in_virtual_time
+async def test_a_service_that_was_rolled_back_is_not_as_ordered_until_something_else_is() -> None:
+    async with virtual_cloud(3) as cloud:
+        await cloud.create(rollBack=True)
+        v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
+        assert await activate(cloud, v1) is Exit.OK
+        assert rolled_back_result(await cloud.service()) is None
+        assert await activate(cloud, bad) == 11
+        await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
+        result = rolled_back_result(await cloud.service())
+        assert result is not None
+        assert result.code == 11
+        assert "did not become ready" in result.message
+        assert await activate(cloud, v1) is Exit.OK
+        assert rolled_back_result(await cloud.service()) is None
 
 
 @in_virtual_time

@@ -3,9 +3,22 @@
 from __future__ import annotations
 
 from nanny.automaton.states import Current, SnapshotEvent, Target
-from nannyctl.commands.orders import previous_snapshot
+from nannyctl.commands.orders import previous_snapshot, rollback_under_way
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.orders import SERVICE, Ordered
+
+
+def test_a_roll_back_given_again_while_it_is_under_way_is_the_same_order() -> None:
+    opened = pb.Order(id="rollback-cli-1", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN)
+    a = pb.SnapshotState(snapshot_id="a", target=pb.TARGET_ACTIVE, order=opened)
+    b = pb.SnapshotState(snapshot_id="b", target=pb.TARGET_PREPARED, current=pb.CURRENT_STATE_DEACTIVATE_PENDING)
+    found = rollback_under_way(pb.Service(snapshot=[a, b]))
+    assert found is not None
+    assert found.snapshot_id == "a"
+    a.order.outcome = pb.ORDER_OUTCOME_REACHED
+    assert rollback_under_way(pb.Service(snapshot=[a, b])) is None
+    a.order.CopyFrom(pb.Order(id="cli-2", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN))
+    assert rollback_under_way(pb.Service(snapshot=[a, b])) is None  # a roll-out, which is rolled back
 
 
 def previous(web: Ordered) -> str:

@@ -58,6 +58,7 @@ def target(
 
 
 _waits = functools.partial(wait_option, default="1h")
+_ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`
 
 
 @click.command()
@@ -83,20 +84,32 @@ def activate(
 def rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Roll back to the snapshot that was ACTIVE before this one, and wait.
 
-    One that failed is never chosen. Once it is done, the same command goes forward again, to the one it left.
+    One that failed is never chosen. Given again while it is under way, the command waits on. Once it is done, the same
+    command goes forward again, to the one it left: look at `nanny status NAME` first.
     """
     server.run(_run_rollback(server, name, by, wait_s, output), writing=True)
 
 
 async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> Exit:
     now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
-    if not (before := previous_snapshot(now)):
+    under_way, before = rollback_under_way(now), previous_snapshot(now)
+    if under_way is not None:
+        request = _activation(name, under_way.snapshot_id, by, under_way.order.id)
+        return await _run_order(server, "SetTarget", request, wait_s, output)
+    if not before:
         complain(
             f"{name}: no snapshot was ACTIVE before that is still on the nodes: choose one of `nanny snapshot list "
             f"{name}` and order it with `nanny activate {name} SNAPSHOT`."
         )
         return Exit.REFUSED
-    return await _run_order(server, "SetTarget", _activation(name, before, by), wait_s, output)
+    request = _activation(name, before, by, f"{_ROLLBACK}{new_request_id()}")
+    return await _run_order(server, "SetTarget", request, wait_s, output)
+
+
+def rollback_under_way(service: pb.Service) -> pb.SnapshotState | None:
+    """What an earlier `nanny rollback` rolls back to, while it does."""
+    ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and one.order.id.startswith(_ROLLBACK))
+    return next((one for one in ordered if one.order.outcome == pb.ORDER_OUTCOME_OPEN), None)
 
 
 def previous_snapshot(service: pb.Service) -> str:
@@ -116,9 +129,10 @@ def _has_served(one: pb.SnapshotState) -> bool:
     return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
 
 
-def _activation(name: str, snapshot_id: str, by: pb.Authorship) -> pb.SetTargetRequest:
+def _activation(name: str, snapshot_id: str, by: pb.Authorship, request_id: str = "") -> pb.SetTargetRequest:
+    request_id = request_id or new_request_id()
     return pb.SetTargetRequest(
-        service_id=name, snapshot_id=snapshot_id, target=pb.TARGET_ACTIVE, by=by, request_id=new_request_id()
+        service_id=name, snapshot_id=snapshot_id, target=pb.TARGET_ACTIVE, by=by, request_id=request_id
     )
 
 

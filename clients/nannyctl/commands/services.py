@@ -16,7 +16,7 @@ from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import DurationParam
 from nannyctl.attributes import parse_attributes
-from nannyctl.commands.waiting import AtRest, rest_result, wait_for_goal, wait_option
+from nannyctl.commands.waiting import AtRest, rest_result, rolled_back_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
 from nannyctl.session import complain
@@ -199,7 +199,8 @@ def show(server: NannyServer, name: str, output: str) -> None:
 def status(server: NannyServer, name: str, output: str) -> None:
     """Show a service as `service show` does, for scripts.
 
-    Exit code 0: all is as ordered, and enough instances are ready; 8: not yet; 1: it stopped short of that.
+    Exit code 0: all is as ordered, and enough instances are ready; 8: not yet; 1: it stopped short of that; 11: the
+    last order failed, and the snapshot that was active before is active again.
     """
     server.run(_print_status(server, name, output))
 
@@ -211,7 +212,7 @@ async def _print_status(server: NannyServer, name: str, output: str) -> Exit:
         print_json(answer)
     else:
         click.echo(out.show_service(now))
-    result = rest_result(now)
+    result = rolled_back_result(now) or rest_result(now)
     if result is None or (result.code is Exit.OK and now.remark):
         return Exit.NOT_YET
     if result.message:

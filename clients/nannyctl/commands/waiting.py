@@ -129,6 +129,19 @@ def stop_result(service: pb.Service) -> WaitResult | None:
     return rest_result(service)
 
 
+def rolled_back_result(service: pb.Service) -> WaitResult | None:
+    """What is active is so because what was ordered last failed, and nobody has ordered anything else since."""
+    active = next((one for one in service.snapshot if one.target == pb.TARGET_ACTIVE), None)
+    if active is None or active.current != pb.CURRENT_STATE_ACTIVE:
+        return None
+    for one in service.snapshot:
+        went_back = one.order.outcome == pb.ORDER_OUTCOME_ROLLED_BACK
+        is_instead = went_back and one.order.instead_snapshot_id == active.snapshot_id
+        if is_instead and active.target_set.time.ToNanoseconds() <= one.target_set.time.ToNanoseconds():
+            return WaitResult(Exit.ROLLED_BACK, f"{short(one.snapshot_id)}: {outcome_words(one.order)}")
+    return None
+
+
 def rest_result(service: pb.Service) -> WaitResult | None:
     """OK: everything has arrived; REFUSED: something stopped short of its target; None: something is under way."""
     if any(one.HasField("action") for one in service.snapshot) or service.pending_events:
