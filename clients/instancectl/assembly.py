@@ -37,6 +37,10 @@ from instancectl.wanted.desired import Desired
 from instancectl.wanted.hq_source import AbsencePolicy, HqSource
 from instancectl.wanted.source import DesiredSource, FileSource
 
+# Revisions of a node that are fetched and placed at a time: a few, so that checks and heartbeats get their turn, and
+# more than are likely to hang on a dead mount.
+_AT_ONCE = 32
+
 
 @dataclass(frozen=True, slots=True)
 class SharedTools:
@@ -48,6 +52,7 @@ class SharedTools:
     route: HqRoute | None
     guard: Guard = field(default_factory=NoGuard)
     absences: AbsencePolicy | None = None
+    slots: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +102,9 @@ def open_directory(settings: RunSettings, tools: SharedTools) -> Iterator[Superv
         workshop = _workshop(settings, layout, tools)
         allowed = settings.file_root, settings.fetch_from, settings.fetch_bytes, settings.allow_unchecked
         store = ContentStore(layout.store, Sources(*allowed))
-        preparer = Preparer(layout, store, workshop.secrets, workshop.commands, workshop.guard, workshop.output)
+        preparer = Preparer(
+            layout, store, workshop.secrets, workshop.commands, workshop.guard, workshop.output, tools.slots
+        )
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
         source = _source(settings, last_good, tools)
         supervisor = Supervisor(source, last_good, workshop, preparer, manner)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -39,8 +40,11 @@ class Preparer:
         commands: Commands,
         guard: Guard,
         output: OutputSettings,
+        slots: asyncio.Semaphore,
     ) -> None:
+        """slots: how many revisions of the whole node are fetched and placed at a time."""
         self._layout = layout
+        self._slots = slots
         self._guard = guard
         self._store = store
         self._secrets = secrets
@@ -71,9 +75,10 @@ class Preparer:
                 (secret, await self._secrets.value(secret, desired.service, anew=True)) for secret in revision.secret
             ]
             reached(conditions.DOWNLOADING)
-            contents = await run_in_thread(lambda cancel: self._obtain(revision, cancel))
-            reached(conditions.DOWNLOADED)
-            await run_in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
+            async with self._slots:
+                contents = await run_in_thread(lambda cancel: self._obtain(revision, cancel))
+                reached(conditions.DOWNLOADED)
+                await run_in_thread(lambda cancel: self._place(key, revision, desired, contents, cancel))
             reached(conditions.INSTALLING)
             self._deliver(values, self._layout.revision(key))
             confinement = self._guard.confinement(desired, None, self._layout.revision(key))

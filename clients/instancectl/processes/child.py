@@ -114,7 +114,7 @@ class Child:
 
     def set_exit(self, how: ProcessExit) -> None:
         """Called by who found out."""
-        if self.is_wrapped and how.code is not None and how.code > _KILLED:
+        if self.is_wrapped and how.code is not None and _KILLED < how.code < _KILLED + signal.NSIG:
             how = ProcessExit(signal=how.code - _KILLED)
         if not self._exit.done():
             self._exit.set_result(how)
