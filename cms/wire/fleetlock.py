@@ -61,6 +61,9 @@ class FleetLock:
         call.note_write(wanted.id)
         record, why = await self._leave.create(task)
         message = self._reaches.visible_why(why, call.access, record).message
+        if record.state == State.REJECTED:  # the machine's next question is decided anew
+            with suppress(NotFound):
+                await self._leave.end(wanted.id, task.owner)
         if record.state == State.GRANTED:
             return SiteAnswer(200, [_JSON], json_bytes({"message": message}))
         headers = [_JSON, (b"retry-after", b"%d" % max(why.retry_after_s, 1))]

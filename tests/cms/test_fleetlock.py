@@ -51,6 +51,21 @@ async def test_two_machines_of_a_service_reboot_one_after_the_other() -> None:
         await eventually(has_lock, 20.0, "h1 to get the lock")
 
 
+async def test_a_lock_that_was_impossible_is_decided_anew_once_the_budget_lets_it_be() -> None:
+    async with service_of(3) as (_, cms):
+        budget = {"name": "web", "service": "web", "rejectImpossible": True}
+        await cms.call_connect("PutBudget", {"budget": {**budget, "maxUnavailable": "0"}})
+        code, refusal = await curl(cms, "pre-reboot", lock("h0"))
+        assert code == 409
+        assert refusal["value"].startswith("rejected: budget web")
+        await cms.call_connect("PutBudget", {"budget": {**budget, "maxUnavailable": "1"}})
+
+        async def has_lock() -> bool:
+            return await lock_status(cms, "h0") == 200
+
+        await eventually(has_lock, 20.0, "h0 to get the lock")
+
+
 async def test_unlocking_what_is_not_held_succeeds() -> None:
     async with service_of(3) as (_, cms):
         assert (await curl(cms, "steady-state", lock("h0")))[0] == 200
