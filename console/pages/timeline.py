@@ -56,7 +56,9 @@ async def past_of(
     )
     events = good(listed, pb.ListEventsResponse())
     return Past(
-        None if isinstance(counted, Trouble) else readiness_chart(range_, counted.count, order_marks(range_, orders)),
+        None
+        if not service or isinstance(counted, Trouble)
+        else readiness_chart(range_, counted.count, order_marks(range_, orders)),
         past_moments(events.event, is_of_one=bool(instance)),
         range_.links(*address),
         troubles(counted, listed),

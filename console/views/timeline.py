@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Final
 
 from console.views.instances import Moments
@@ -116,7 +116,7 @@ def _area(range_: TimeRange, points: Sequence[tuple[float, int]], most: int) -> 
         x = range_.x(at_s)
         corners += [(x, _y(value, most)), (x, _y(after, most))]
     corners.append((corners[-1][0], float(HEIGHT)))
-    return " ".join(f"{x:g},{y:g}" for x, y in dict.fromkeys(corners))
+    return " ".join(f"{x:g},{y:g}" for (x, y), _ in groupby(corners))  # neighbours only: the area ends where it is
 
 
 def _y(value: int, most: int) -> float:

@@ -48,6 +48,7 @@ class Quarantine:
     def __init__(self) -> None:
         self._records: dict[tuple[str, str], Quarantined] = {}
         self.changes = 0
+        self._shown_at, self._shown = -1, tuple[str, ...]()
 
     def __len__(self) -> int:
         return len(self._records)
@@ -79,7 +80,10 @@ class Quarantine:
 
         Every answer contains it, so bad data in the store must not fill it.
         """
-        return tuple(sorted({one.rest for one in self._records.values() if one.served_from_older})[:_SHOWN_AT_MOST])
+        if self._shown_at != self.changes:
+            older = sorted({one.rest for one in self._records.values() if one.served_from_older})
+            self._shown_at, self._shown = self.changes, tuple(older[:_SHOWN_AT_MOST])
+        return self._shown
 
     def clear(self) -> None:
         self._records.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,15 +18,23 @@ from hq.sizing.drills import DRILLS, DrillReport
 _GB = 1e9
 
 
+class FiniteRange(click.FloatRange):
+    """A number from a bound on, which inf and nan are not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number: float = super().convert(value, param, ctx)
+        return number if math.isfinite(number) else self.fail(f"{value!r} is not a number", param, ctx)
+
+
 @click.command(short_help="Say how many machines an installation needs, and how it stands bad days.")
 @click.option("--instances", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of all locations.")
 @click.option(
     "--services", type=click.IntRange(1), default=10_000, show_default=True, help="That the instances belong to."
 )
-@click.option("--lookups", type=click.FloatRange(0), default=1_000.0, show_default=True, help="Of a service, a second.")
+@click.option("--lookups", type=FiniteRange(0), default=1_000.0, show_default=True, help="Of a service, a second.")
 @click.option("--watchers", type=click.IntRange(0), default=1_000, show_default=True, help="Each of one service.")
-@click.option("--changes", type=click.FloatRange(0), default=20.0, show_default=True, help="Of status, a second.")
-@click.option("--report-interval", "report_interval_s", type=click.FloatRange(1), default=180.0, show_default=True,
+@click.option("--changes", type=FiniteRange(0), default=20.0, show_default=True, help="Of status, a second.")
+@click.option("--report-interval", "report_interval_s", type=FiniteRange(1), default=180.0, show_default=True,
               metavar="SECONDS", help="Each instance reports so often.")  # fmt: skip
 @click.option("--per-node", type=click.IntRange(1), default=20, show_default=True,
               help="Instances behind a host agent; 1: there are none.")  # fmt: skip

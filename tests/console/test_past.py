@@ -148,6 +148,16 @@ def test_any_counts_make_a_picture(counts: Sequence[tuple[int, int]]) -> None:
         assert 0 <= y <= 120
 
 
+def test_what_came_back_in_the_last_moment_is_a_step_and_not_a_slope() -> None:
+    range_ = TimeRange.ending("1h", 1_000_000_001)
+    listed = [pb.Count(ready=ready, least_ready=ready, instances=3) for ready in (0, 0, 3)]
+    for number, one in enumerate(listed):
+        one.time.seconds = range_.since_s + number * range_.step_s
+    *_, before, top, end = readiness_chart(range_, listed).ready.split()
+    assert (before.split(",")[0], before.split(",")[1]) == (top.split(",")[0], "120")
+    assert (end.split(",")[0], end.split(",")[1]) == (top.split(",")[0], "120")
+
+
 @needs_chromium
 @pytest.mark.long
 async def test_axe_finds_nothing_of_any_severity_on_pages_with_a_past_nor_on_the_editor(tmp_path: Path) -> None:

@@ -59,6 +59,14 @@ def test_a_bad_file_of_costs_is_named(tmp_path: Path, text: str, message: str) -
     assert plan("--costs", str(file)).exit_code == 2
 
 
+@pytest.mark.parametrize("number", ["inf", "nan"])
+@pytest.mark.parametrize("flag", ["--lookups", "--changes", "--report-interval"])
+def test_what_is_no_number_is_a_usage_error(flag: str, number: str) -> None:
+    answer = plan(flag, number)
+    assert answer.exit_code == 2
+    assert flag in answer.output
+
+
 def test_the_file_of_costs_is_shipped() -> None:
     assert FILE.is_file()
     assert '"hq.sizing" = ["costs.json"]' in (FILE.parents[2] / "pyproject.toml").read_text()
