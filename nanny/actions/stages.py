@@ -11,11 +11,11 @@ from nanny.actions import reports
 from nanny.actions.subject import ServiceContext
 from nanny.rollout.views import SWITCHED, Key, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
-from nanny.snapshots.wanted import READY, switched_instance
+from nanny.snapshots.wanted import READY, switch_restarts, switched_instance
 from nanny.world.pictures import ServiceView
 
-_Verdicts = dict[Key, tuple[tuple[str, int, int], bool]]
-"""By instance: epoch, uid and version of which it was found, and whether it is as described."""
+_Verdicts = dict[Key, tuple[tuple[str, int, int], Stage | None]]
+"""By instance: epoch, uid and version of which it was found, and how switching it again stands; None: as described."""
 
 
 def stages_of(subject: ServiceContext, content: Content, own: Collection[Key] = ()) -> Stages:
@@ -85,22 +85,27 @@ def _stage(
     if instance is None:
         return Stage.DOWN
     stage = reports.stage_of(instance, content.revision_id, picture.ready_s(key, content.revision_id), min_ready_s)
-    if stage in SWITCHED and not _is_as_described(picture, content, key, verdicts):
-        # Labels, ports or the revision itself differ from the description: written again, at the same cost.
+    if stage in SWITCHED and (verdict := _difference(picture, content, key, verdicts)) is not None:
+        # Labels, ports or the revision itself differ from the description: written again, at the cost of a restart.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY, Stage.UNTOUCHED) and reports.is_ready(instance):
             return Stage.UNSEEN
-        return Stage.UP if reports.is_ready(instance) else Stage.DOWN
+        return verdict if reports.is_ready(instance) else Stage.DOWN
     return stage
 
 
-def _is_as_described(picture: ServiceView, content: Content, key: Key, verdicts: _Verdicts) -> bool:
-    """Switching it would write nothing. Computed once per version of an instance, as agents report often."""
+def _difference(picture: ServiceView, content: Content, key: Key, verdicts: _Verdicts) -> Stage | None:
+    """UP if switching it again restarts what runs, STALE if it does not; None: it would write nothing.
+
+    Computed once per version of an instance, as agents report often.
+    """
     instance = picture.instances[key]
     epoch = picture.seen[key[0]].epoch
     version = epoch, instance.meta.uid, instance.meta.version
-    known, verdict = verdicts.get(key, (None, False))
+    known, verdict = verdicts.get(key, (None, None))
     if known != version:
-        verdict = switched_instance(content, key, held_instance(instance, epoch), "") is None
+        held, verdict = held_instance(instance, epoch), None
+        if switched_instance(content, key, held, "") is not None:
+            verdict = Stage.UP if switch_restarts(content, key, held) else Stage.STALE
         verdicts[key] = version, verdict
     return verdict
 
@@ -110,7 +115,7 @@ _SHOWN: Final = 5
 
 def differences(subject: ServiceContext, content: Content) -> list[str]:
     """One line for each of the first few instances, and a count of the others; empty: there are none."""
-    found = keys_in(stages_of(subject, content), Stage.UP, Stage.DOWN, Stage.SILENT, Stage.UNPREPARED)
+    found = keys_in(stages_of(subject, content), Stage.UP, Stage.STALE, Stage.DOWN, Stage.SILENT, Stage.UNPREPARED)
     lines = [_line(subject, content, key) for key in heapq.nsmallest(_SHOWN, found)]
     return [*lines, *([f"and {len(found) - _SHOWN} more instances"] if len(found) > _SHOWN else [])]
 

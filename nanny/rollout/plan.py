@@ -219,8 +219,8 @@ def _next_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stall
 
 def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress) -> Begin | None:
     """The next batch among these; None: there is none, or no room for it."""
-    if down := _in_order(policy, stages, Stage.DOWN):
-        return Begin(down[:LARGEST_BATCH], ())
+    if free := _in_order(policy, stages, Stage.DOWN) + _in_order(policy, stages, Stage.STALE):
+        return Begin(free[:LARGEST_BATCH], ())
     # These are lost already, or nearly: an earlier roll-out took them within its limits.
     if leaving := _in_order(policy, stages, Stage.LEAVING):
         return Begin(leaving, leaving)
@@ -236,7 +236,7 @@ def _room(policy: Policy, stages: Stages, progress: RolloutProgress) -> int:
     """How many more may be taken away. Who failed by itself takes none, nor does a failure that is tolerated."""
     tolerated = progress.failed | progress.fell | progress.ailing
     taken = keys_in(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.UNSEEN) - tolerated
-    serving = taken | keys_in(stages, Stage.DONE, Stage.SETTLING, Stage.UP)
+    serving = taken | keys_in(stages, Stage.DONE, Stage.SETTLING, Stage.UP, Stage.STALE)
     room = policy.unavailable(max(len(serving), 1)) - len(taken)
     return min(room, progress.at_most) if progress.at_most else room
 

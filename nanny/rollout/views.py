@@ -20,6 +20,7 @@ class Stage(enum.StrEnum):
     UNTOUCHED = "untouched"  # its agent has not seen the switch, and what ran there before is still ready
     DOWN = "down"  # not switched and not ready: switching it costs nothing
     UP = "up"  # not switched and ready
+    STALE = "stale"  # runs this snapshot; what HQ holds differs in what restarts nothing: writing it costs nothing
     LEAVING = "leaving"  # not switched; an earlier order is replacing what serves there by a third revision
     UNSEEN = "unseen"  # not switched and ready, but its agent has not seen the newest spec
     UNPREPARED = "unprepared"  # not switched, and its agent has not installed the snapshot yet: it comes last

@@ -11,6 +11,7 @@ from typing import Final
 
 from descriptions.desired import OWNED, desired_instance
 from descriptions.held import HeldInstance
+from hqclient.allocations import restarting_part
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
@@ -73,6 +74,22 @@ def switched_instance(
             revision.target = INSTALLED
     _retarget(wanted, content.revision_id, READY)
     return _stamp_owner(wanted, stamp) if held is None else _stamp_if_different(held, wanted, stamp)
+
+
+def switch_restarts(content: Content, key: Key, held: HeldInstance) -> bool:
+    """Whether what runs depends on anything that `switched_instance` would change: not on labels, for example."""
+    wanted = desired_instance(content.description, content.placements[key], held)
+    _retarget(wanted, content.revision_id, READY)
+    before, after = _comparable(held, wanted).spec, wanted.spec
+    return (
+        before.node_name != after.node_name
+        or restarting_part(before.allocation) != restarting_part(after.allocation)
+        or _running(before) != _running(after)
+    )
+
+
+def _running(spec: instance_pb2.InstanceSpec) -> list[instance_pb2.InstanceRevision]:
+    return [revision for revision in spec.revision if revision.target == READY]
 
 
 def lowered_instance(

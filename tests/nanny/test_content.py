@@ -139,6 +139,28 @@ def test_preparing_touches_neither_labels_nor_what_runs() -> None:
     assert wanted.target_of(after, "old") == wanted.READY
 
 
+@pytest.mark.parametrize(
+    ("before", "after", "restarts"),
+    [
+        (b"node: n1", b"node: n1, labels: {tier: gold}", False),
+        (
+            b"resources: {ports: [http]}",
+            b"resources: {ports: [http]}\nliveness: {reportInterval: 20s, timeout: 60s}",
+            False,
+        ),
+        (b"http: 81", b"http: 82", True),
+        (b"node: n1", b"node: n3", True),
+        (b"host: h1", b"host: h1, memoryBytes: 1000", True),
+        (b"command: [run]", b"command: [other]", True),
+    ],
+)
+def test_only_host_ports_disks_limits_node_and_revision_restart(before: bytes, after: bytes, restarts: bool) -> None:
+    running = wanted.switched_instance(content(), KEY, None, STAMP)
+    assert running is not None
+    assert not wanted.switch_restarts(content(), KEY, of(running))
+    assert wanted.switch_restarts(content(GOOD.replace(before, after)), KEY, of(running)) is restarts
+
+
 def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"

@@ -36,6 +36,11 @@ def test_those_not_ready_go_first_and_cost_nothing() -> None:
     assert step == Begin((("a", "a2"), ("b", "b1")), ())
 
 
+def test_what_is_written_without_a_restart_is_one_batch_that_costs_nothing() -> None:
+    step = next_step(ONE, views(a1="stale", a2="stale", a3="up", b1="stale"), PROVEN, 0)
+    assert step == Begin((("a", "a1"), ("a", "a2"), ("b", "b1")), ())
+
+
 def test_a_batch_takes_no_more_than_may_be_unavailable() -> None:
     policy = Policy(max_unavailable=Amount(2))
     step = next_step(policy, views(a1="up", a2="up", a3="up", a4="done"), PROVEN, 0)

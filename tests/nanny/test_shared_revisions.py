@@ -215,7 +215,12 @@ async def test_scaling_and_labels_restart_nothing_that_stays_and_a_new_revision_
         await cloud.until(bigger, pb.CURRENT_STATE_PREPARED)
         assert await cloud.runs(smaller) == set(cloud.names[:3])
         labelled = await cloud.add("v1", names=cloud.names[:3], tier="gold")
-        await cloud.activate(labelled)
+        await cloud.target(labelled)
+        batches = []
+        while (state := await cloud.state(labelled)).current != pb.CURRENT_STATE_ACTIVE:
+            batches.append(state.action.batches_done)
+            await cloud.sleep(0.5)
+        assert max(batches) == 1, "labels cost no batch each"
         instances = await cloud.instances()
         assert {dict(instances[name].meta.labels).get("tier") for name in cloud.names[:3]} == {"gold"}
         after = cloud.agents.starts()
