@@ -114,6 +114,7 @@ def test_repairs_need_no_window_and_urgent_work_heeds_no_freeze() -> None:
     assert [granted(need, repairs=True) for need in Need] == [False, True, False, False]
 
 
+@pytest.mark.long
 async def test_who_may_repair_is_configured_and_an_operator_can_make_a_task_urgent() -> None:
     async with service_of(4, healers={"wall-e": []}) as (_, cms):
         freeze = {"name": "all", "freeze": [{"begin": "2020-01-01", "end": "2099-01-01", "reason": "quiet"}]}

@@ -78,6 +78,7 @@ async def test_a_down_host_may_be_repaired_while_another_is_worked_on() -> None:
         await cms.becomes("task-2", "ok")
 
 
+@pytest.mark.long
 async def test_tasks_outlive_a_restart() -> None:
     async with service_of(10) as (made, cms):
         assert (await cms.ask("task-8", "h0")).body["status"] == "ok"

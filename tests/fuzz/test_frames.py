@@ -11,6 +11,7 @@ from tests.fuzz import frames
 SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261122"))
 
 
+@pytest.mark.long
 def test_no_spoiled_conversation_raises_reads_differently_when_cut_or_confuses_the_books() -> None:
     found = frames.run(SEED, range(6_000))
     assert not found, "\n".join(f"{one.kind} {one.number}: {one.what}\n  {one.smallest!r}" for one in found)

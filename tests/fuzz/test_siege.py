@@ -54,6 +54,7 @@ def issuers(tmp_path_factory: pytest.TempPathFactory) -> tuple[Issuer, Issuer]:
     return made
 
 
+@pytest.mark.long
 def test_of_thousands_of_tokens_only_the_genuine_ones_are_taken(issuers: tuple[Issuer, Issuer]) -> None:
     tokens = Tokens(parse_jwks([issuers[0].jwks.read_bytes()]), Demands(AUDIENCE, ISSUER, 30.0), SystemClock())
     forger = Forger(issuers, random.Random(SEED))

@@ -121,6 +121,7 @@ async def test_reports_refused_because_readers_took_all_calls_are_not_silence(et
             assert int(counted[1]) >= elsewhere.refused
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_the_agents_listener_serves_what_agents_need_and_nothing_else(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:

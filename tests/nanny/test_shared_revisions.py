@@ -201,6 +201,7 @@ def test_the_name_of_a_revision_is_no_part_of_what_runs() -> None:
     assert CONTENTS["a"].revision_id == CONTENTS["b"].revision_id != CONTENTS["c"].revision_id
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_scaling_and_labels_restart_nothing_that_stays_and_a_new_revision_does() -> None:
     async with virtual_cloud(6) as cloud:

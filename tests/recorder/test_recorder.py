@@ -144,6 +144,7 @@ async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_pat
             await history.ListEvents(pb.ListEventsRequest(page_token="xyz"))
 
 
+@pytest.mark.long
 async def test_what_is_no_time_is_refused_by_its_name(tmp_path: Path, hq: Registry) -> None:
     before, beyond = Timestamp(seconds=4_102_444_800, nanos=-1), Timestamp(seconds=1 << 40)
     async with recording(tmp_path, hq) as history:

@@ -30,6 +30,7 @@ async def restarts_of(ctl: Ctl) -> int:
     return int((await ctl.container()).get("restartCount", 0))
 
 
+@pytest.mark.long
 async def test_a_hung_program_is_stopped_and_started_again_though_it_ends_well(
     run_file: RunFile, tmp_path: Path
 ) -> None:

@@ -200,6 +200,7 @@ async def test_once_prepares_and_exits_and_starts_nothing(new_ctl: NewCtl, tmp_p
     assert [path.name[:2] for path in (ctl.directory / "revisions").iterdir()] == ["r1"]
 
 
+@pytest.mark.long
 async def test_once_fails_if_something_cannot_be_installed(new_ctl: NewCtl, tmp_path: Path) -> None:
     wanted = revision()
     wanted.file.add(name="gone", url=(tmp_path / "gone").as_uri())

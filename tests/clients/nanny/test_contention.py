@@ -179,6 +179,7 @@ async def test_an_installation_that_is_away_does_not_stop_the_others(
         assert set(await held_by(client)) == {"web-0000", "web-0003"}
 
 
+@pytest.mark.long
 async def test_a_faulty_description_sends_nothing(replica: ReplicaProcess, client: Client, tmp_path: Path) -> None:
     good = written(tmp_path, "a.yaml", description(2, "v1"))
     bad = written(tmp_path, "b.yaml", {"service": "mail", "instances": [{"id": "not an id"}]})

@@ -238,6 +238,7 @@ def test_a_canary_of_one_in_a_hundred_gets_one_pick_in_a_hundred(picker: type[Pi
     assert resting == 0
 
 
+@pytest.mark.long
 @given(WEIGHED, st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_turns_by_weight_are_exact(weights: list[int], seed: int) -> None:

@@ -83,6 +83,7 @@ async def test_an_event_that_cannot_be_read_stops_its_subject_visibly_until_a_ve
         assert "b1" not in books.controller.failures("events.book")
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_an_inbox_that_nothing_came_into_for_an_hour_is_forgotten() -> None:
     async with Books(MemoryStore()) as books:

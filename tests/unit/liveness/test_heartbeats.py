@@ -34,6 +34,7 @@ async def test_a_current_heartbeat_is_acknowledged_and_every_replica_has_heard_i
             assert entry.marks[0].heard_by == "replica-2"
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_ten_thousand_reports_that_say_nothing_new_leave_every_status_record_as_it_was() -> None:
     async with Simulation() as simulation:

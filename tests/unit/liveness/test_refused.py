@@ -166,6 +166,7 @@ def test_a_replica_that_goes_away_excuses_nobody() -> None:
     simulated(scene)
 
 
+@pytest.mark.long
 def test_a_refusal_of_a_while_expires_nobody_and_leaves_nothing_behind() -> None:
     async def scene(simulation: Simulation) -> None:
         refusing = Refusing(simulation.replicas[0], OURS[Overloaded])

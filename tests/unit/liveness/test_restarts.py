@@ -48,6 +48,7 @@ def test_replicas_that_restart_every_nine_minutes_expire_who_is_silent_and_nobod
     assert 0 < expired_s - down_s <= TIMEOUT_S + GRACE_S + TICK_S, "one restart costs an interval and a retry at most"
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_lives_that_are_hardly_longer_than_an_interval_and_a_retry_expire_the_dead_too() -> None:
     async with Simulation(compact_every_s=300.0) as simulation:

@@ -64,6 +64,7 @@ def merged(parts: FrameParts) -> Instance:
     return instance
 
 
+@pytest.mark.long
 @some
 @given(stored_parts())
 @example(EMPTY)

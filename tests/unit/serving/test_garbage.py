@@ -55,6 +55,7 @@ def test_circles_left_behind_calls_go_within_two_thousand_five_hundred_objects()
     assert len(kept) == 2_600
 
 
+@pytest.mark.long
 async def test_what_takes_the_place_of_something_old_is_looked_at_before_there_is_much_of_it() -> None:
     """Python counts allocations less releases: here there are as many of these as of those."""
     process.relax_gc()
