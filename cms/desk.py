@@ -328,7 +328,7 @@ class CmsController:
 
     def _tidy(self, change: Change, now: float) -> bool:
         """Forget waits of machines that have stopped asking, and work that ended long enough ago."""
-        unasked, ended = self._unasked(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
+        unasked, ended = self._waits_not_repeated(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
         for task_id in unasked:
             change.compare(TASK, task_id)
             change.delete(TASK, task_id)
@@ -337,7 +337,7 @@ class CmsController:
             change.delete(ENDED, task_id)
         return bool(unasked or ended)
 
-    def _unasked(self, now: float) -> list[str]:
+    def _waits_not_repeated(self, now: float) -> list[str]:
         """Tasks of machines that wait, and have not asked again in time."""
         waiting = (task for task in self.book.tasks.values() if task.state is State.WAITING)
         late = (task.id for task in waiting if task.polled_at + self.book.rules.unasked_s <= now)

@@ -63,9 +63,9 @@ class EditPages:
             failed = await self._nanny.order("CreateSnapshot", request)
             if failed is None or failed.kind == "denied":
                 return result_redirect(back, failed, "Stored as the new HEAD. It runs nowhere until you activate it.")
-        return await self._compared(self._nanny, visit, request, failed)
+        return await self._comparison_page(self._nanny, visit, request, failed)
 
-    async def _compared(
+    async def _comparison_page(
         self, nanny: NannyClient, visit: Visit, request: pb.CreateSnapshotRequest, failed: Trouble | None
     ) -> TemplatePage:
         """The form again, as it was typed, with what it would change."""

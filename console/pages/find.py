@@ -85,10 +85,10 @@ class FindPages:
         names = _keys(services)
         instances = await self._instances_of(sorted((one for one in names if one.lower() in part), key=len)[::-1], part)
         hits = [
-            *_bounded("service", [(url("services", one), one) for one in names if part in one.lower()]),
-            *_bounded("node", [(url("nodes", one), one) for one in _keys(nodes) if part in one.lower()]),
-            *_bounded("instance", instances),
-            *_bounded(
+            *_first_hits("service", [(url("services", one), one) for one in names if part in one.lower()]),
+            *_first_hits("node", [(url("nodes", one), one) for one in _keys(nodes) if part in one.lower()]),
+            *_first_hits("instance", instances),
+            *_first_hits(
                 "task",
                 [
                     (url("disruptions", one.task.id), one.task.id)
@@ -96,7 +96,7 @@ class FindPages:
                     if part in one.task.id.lower()
                 ],
             ),
-            *_bounded("snapshot", _snapshots(good(rolled, npb.ListServicesResponse()).service, part)),
+            *_first_hits("snapshot", _snapshots(good(rolled, npb.ListServicesResponse()).service, part)),
         ]
         return hits, [*troubles(services, nodes), *hidden_troubles(tasks, rolled)]
 
@@ -163,7 +163,7 @@ def _snapshots(services: Iterable[npb.Service], part: str) -> list[tuple[str, st
     ]
 
 
-def _bounded(kind: str, found: list[tuple[str, str]]) -> list[Hit]:
+def _first_hits(kind: str, found: list[tuple[str, str]]) -> list[Hit]:
     """The first of a kind; the last of them says how many more there are."""
     hits = [Hit(href, f"{kind} {name}", "") for href, name in found[:_SHOWN]]
     if (more := len(found) - _SHOWN) > 0:

@@ -70,7 +70,7 @@ def replica_lost(costs: MeasuredCosts, workload: Workload, seed: int) -> DrillRe
     queue.run(_TIMEOUT_S)
     return DrillReport(
         (
-            *_returned(clients, 0.0),
+            *_return_figures(clients, 0.0),
             DrillFigure("connections of each that is left", need.connections_per_replica, "", MAX_CONNECTIONS),
         ),
         "run more replicas, so that each carries fewer connections",
@@ -94,7 +94,7 @@ def location_lost(costs: MeasuredCosts, workload: Workload, seed: int) -> DrillR
         (
             DrillFigure("serves again after etcd is back", serves_s, "s", _TIMEOUT_S),
             DrillFigure("... with a checkpoint", need.restart_s, "s"),
-            *_returned(clients, serves_s),
+            *_return_figures(clients, serves_s),
             DrillFigure("reports not yet served in the end", max(line.wait_s() for line in lines), "s", STALE_S),
         ),
         "run more locations, each smaller, or more replicas",
@@ -204,7 +204,7 @@ def _change_cost_s(costs: MeasuredCosts, part: Workload) -> float:
     return costs.change_s / n + costs.followed_s * (n - 1) / n + watching / n * costs.event_s
 
 
-def _returned(clients: ReconnectingClients, since_s: float) -> tuple[DrillFigure, ...]:
+def _return_figures(clients: ReconnectingClients, since_s: float) -> tuple[DrillFigure, ...]:
     times_s = sorted(time_s - since_s for time_s in clients.back_s)
     half_s, all_s = (times_s[len(times_s) // 2], times_s[-1]) if times_s else (0.0, 0.0)
     return (

@@ -30,7 +30,7 @@ async def run(bench: Bench) -> None:
         await _following(bench, made, seconds, idle)
         alone = await _cores(made, 0, _lookups(made, seconds))
         bench.fact(GROUP, f"{LOOKUPS_PER_S} lookups/s alone: replica's processor", [100 * alone], "% of a core")
-        await _mixed(bench, made, seconds)
+        await _measure_mixed(bench, made, seconds)
 
 
 async def _following(bench: Bench, made: Stand, seconds: float, idle: float) -> None:
@@ -51,7 +51,7 @@ async def _lookups(made: Stand, seconds: float) -> None:
     await load.grpc(made.hq("FindInstances"), [lookup], seconds, Shape(4, 8, LOOKUPS_PER_S))
 
 
-async def _mixed(bench: Bench, made: Stand, seconds: float) -> None:
+async def _measure_mixed(bench: Bench, made: Stand, seconds: float) -> None:
     heartbeats = by_fifty(made.population, 4)
     async with Watched(made) as watched:
         everything = asyncio.gather(

@@ -57,7 +57,7 @@ async def envoy(directory: Path) -> Verdict:
             at.failed.clear()  # before Envoy had its first endpoints
             await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 120.0)
             await verdict.case("weights of 90 and 10 are the shares of requests", _weights(at, port), 60.0)
-            await verdict.case("a killed gateway", _killed(at, gateway), 90.0)
+            await verdict.case("a killed gateway", _kill_gateway(at, gateway), 90.0)
         finally:
             load.cancel()
             await asyncio.gather(load, return_exceptions=True)
@@ -97,7 +97,7 @@ async def _weights(at: Balancer, port: int) -> None:
     await _uses(at, {"127.0.1.2"})
 
 
-async def _killed(at: Balancer, gateway: GatewayProcess) -> None:
+async def _kill_gateway(at: Balancer, gateway: GatewayProcess) -> None:
     await gateway.kill()
     await asyncio.sleep(_QUIET_S)
     await _uses(at, {"127.0.1.2"})
