@@ -8,6 +8,8 @@ from __future__ import annotations
 from base64 import b64encode
 from typing import Any, Final
 
+from console.pages.editing import content_mark
+
 Body = dict[str, Any]
 _WEB: Final = {"serviceId": ["web"]}
 _SERVICE: Final = {"serviceId": "web"}
@@ -288,6 +290,16 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
         {**_SAID, "target": "PREPARED", "instance": "web-1"},
     ),
     "POST /services/{service}/actions/{order}": ("/services/web/actions/pause", _SAID),
+    # Of a version that there is not: who may change it is told of a conflict, and nothing changes.
+    "POST /services/{service}/attributes/head": (
+        "/services/web/attributes/head",
+        {**_SAID, "set": "on", "info_version": "999"},
+    ),
+    "GET /services/{service}/edit": ("/services/web/edit", {}),
+    "POST /services/{service}/edit": (
+        "/services/web/edit",
+        {**_SAID, "step": "store", "content": "id: web", "compared": content_mark(b"id: web\n")},
+    ),
     "GET /instances/{cluster}/{instance}": ("/instances/test/web-1", {}),
     "GET /nodes": ("/nodes", {}),
     "GET /nodes/{node}": ("/nodes/n1", {}),
