@@ -17,6 +17,7 @@ from hq.validation.values import (
     check_mode,
     check_name,
     check_path,
+    check_target,
     check_url,
     check_variable,
 )
@@ -255,6 +256,7 @@ def note_container_check(faults: Faults, check: ReadinessCheck, path: str) -> No
         faults.note(check_name(check.tcp.port, f"{path}.tcp.port"))
     if check.HasField("http"):
         faults.note(check_name(check.http.port, f"{path}.http.port"))
+        faults.note(check_target(check.http.path, f"{path}.http.path"))
     if check.HasField("grpc"):
         faults.note(check_name(check.grpc.port, f"{path}.grpc.port"))
         faults.note(check_bytes(check.grpc.service, f"{path}.grpc.service", MAX_GRPC_SERVICE_BYTES))

@@ -73,6 +73,7 @@ MAX_PATH_BYTES = 4096
 MAX_URL_BYTES = 8192
 MAX_MODE = 0o7777
 
+is_target = re.compile(r"/[!-~]*").fullmatch
 is_checksum = re.compile(r"sha256:[0-9a-fA-F]{64}").fullmatch
 
 
@@ -88,6 +89,15 @@ def check_path(value: str, field: str) -> Violation | None:
 def check_url(value: str, field: str) -> Violation | None:
     """Any address; only the agent knows which schemes it can fetch."""
     return check_line(value, field, MAX_URL_BYTES)
+
+
+def check_target(value: str, field: str) -> Violation | None:
+    """The path of a request, with or without a query; empty: the default. It must not begin another request."""
+    if value and not is_target(value):
+        return Violation(
+            field, f"{printable_value(value)} is malformed: begin with /, and write others than ASCII as %XX"
+        )
+    return check_bytes(value, field, MAX_PATH_BYTES)
 
 
 def check_checksum(value: str, field: str) -> Violation | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
+import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +17,7 @@ from hqclient.links import insecure_channel
 from hqpb.v1.instance_pb2 import GrpcCheck, ReadinessCheck
 from instancectl.content import PrepareFailed
 from instancectl.content.guard import Guard
+from instancectl.content.http_source import is_of_the_link
 from instancectl.processes.commands import Commands
 from instancectl.wanted.desired import Desired
 
@@ -24,6 +27,15 @@ DEFAULT_TIMEOUT_S = 1.0
 DEFAULT_FAILURES = 3
 DEFAULT_SUCCESSES = 1
 _MIN_PERIOD_S = 0.05
+_is_path = re.compile(r"/[!-~]*").fullmatch
+_FAULTS = (
+    OSError,
+    TimeoutError,
+    ValueError,
+    asyncio.IncompleteReadError,
+    asyncio.LimitOverrunError,
+    grpc.RpcError,
+)
 
 
 class Checker:
@@ -46,7 +58,7 @@ class Checker:
                 if check.WhichOneof("check") == "grpc":
                     return await self._serves(check.grpc)
                 return await self._answers(check.http.port, check.http.path or "/")
-        except (OSError, TimeoutError, ValueError, asyncio.IncompleteReadError, grpc.RpcError):
+        except _FAULTS:
             return False
 
     async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
@@ -69,6 +81,8 @@ class Checker:
         return True
 
     async def _answers(self, port: str, path: str) -> bool:
+        if not _is_path(path):  # an older HQ takes any: it could be another request to whoever listens there
+            return False
         reader, writer = await self._connect(port)
         try:
             host = self._desired.host
@@ -81,21 +95,29 @@ class Checker:
             await _close(writer)
 
     async def _serves(self, check: GrpcCheck) -> bool:
-        host, number = self._address(check.port)
+        _, writer = await self._connect(check.port)
+        host, number = writer.get_extra_info("peername")[:2]
+        await _close(writer)
         async with insecure_channel(f"[{host}]:{number}" if ":" in host else f"{host}:{number}") as channel:
             question = health_pb2.HealthCheckRequest(service=check.service)
             answer = await health_pb2_grpc.HealthStub(channel).Check(question)
             return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def _connect(self, port: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(*self._address(port))
-
-    def _address(self, port: str) -> tuple[str, int]:
-        """Raises ConnectionRefusedError."""
+        """To the first address of the instance that answers: what was looked at is connected to. Raises OSError."""
         number = self._desired.port(port)
         if number is None:
             raise ConnectionRefusedError(f"no port {port} was allocated")
-        return self._desired.host, number
+        host = self._desired.host.removeprefix("[").removesuffix("]")
+        found = await asyncio.get_running_loop().getaddrinfo(host, number, type=socket.SOCK_STREAM)
+        failure: OSError = ConnectionRefusedError(f"{host} is no address of an instance")
+        for address in (str(entry[4][0]) for entry in found):
+            if not is_of_the_link(address):
+                try:
+                    return await asyncio.open_connection(address, number)
+                except OSError as error:
+                    failure = error
+        raise failure
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

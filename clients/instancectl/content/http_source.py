@@ -52,10 +52,19 @@ def http_opener(cancel: Cancel, named: Sequence[IpNetwork] = ()) -> urllib.reque
 
 def is_special(address: str) -> bool:
     """Of this machine or its link, or of nobody."""
+    ip = _plain_ip(address)
+    return ip.is_loopback or ip.is_unspecified or is_of_the_link(address)
+
+
+def is_of_the_link(address: str) -> bool:
+    """Of what is next to this machine, metadata services among them, or of several."""
+    ip = _plain_ip(address)
+    return ip.is_link_local or ip.is_multicast
+
+
+def _plain_ip(address: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address:
     ip = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(ip, ipaddress.IPv6Address):
-        ip = ip.ipv4_mapped or ip
-    return ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast
+    return (ip.ipv4_mapped or ip) if isinstance(ip, ipaddress.IPv6Address) else ip
 
 
 class _SameHost(urllib.request.HTTPRedirectHandler):

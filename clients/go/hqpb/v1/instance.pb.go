@@ -1509,7 +1509,7 @@ type HttpCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Name of an allocated port.
 	Port string `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
-	// Path; default `/`.
+	// Path, with or without a query, in printable ASCII; default `/`.
 	Path          string `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

@@ -1,0 +1,74 @@
+"""Checks ask where and what a specification says: whoever may deploy a service chooses that."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hqpb.v1.instance_pb2 import ReadinessCheck, ResourceAllocation
+from instancectl.containers.checks import Checker
+from instancectl.content.guard import NoGuard
+from instancectl.processes.children import Children
+from instancectl.processes.commands import Commands
+from instancectl.processes.reaper import ProcessReaper
+from instancectl.wanted.desired import Desired
+
+
+@asynccontextmanager
+async def server(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
+    """One that answers anything so, and what it was sent."""
+    heard: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(65_536))
+        writer.write(answer)
+        writer.close()
+
+    async with await asyncio.start_server(serve, "127.0.0.1", 0) as listening:
+        yield listening.sockets[0].getsockname()[1], heard
+
+
+async def passes(check: ReadinessCheck, port: int, host: str = "") -> bool:
+    allocation = ResourceAllocation(host=host)
+    allocation.port.add(name="http", number=port)
+    desired = Desired("i-1", "node-1", (), allocation)
+    return await Checker(desired, Commands(Children("x", ProcessReaper())), NoGuard(), Path("/")).passes(check, {}, 5.0)
+
+
+def http(path: str) -> ReadinessCheck:
+    check = ReadinessCheck()
+    check.http.port, check.http.path = "http", path
+    return check
+
+
+@pytest.mark.parametrize(
+    "path", ["/ HTTP/1.1\r\nhost: x\r\n\r\nPOST /orders HTTP/1.1\r\n\r\n", "/a b", "health", "/\u00fc"]
+)
+async def test_a_path_that_is_none_sends_nothing(path: str) -> None:
+    async with server(b"HTTP/1.1 200 OK\r\n\r\n") as (port, heard):
+        assert not await passes(http(path), port)
+        assert not heard
+        assert await passes(http(""), port)
+
+
+async def test_an_answer_without_an_end_of_line_fails_the_check_and_not_the_agent() -> None:
+    async with server(b"x" * 200_000) as (port, _):
+        assert not await passes(http("/"), port)
+
+
+@pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "::ffff:169.254.169.254", "224.0.0.1"])
+@pytest.mark.parametrize("kind", ["http", "tcp", "grpc"])
+async def test_no_check_asks_an_address_of_the_link(host: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata services answer whoever reaches them."""
+
+    async def connect(*where: object, **_: object) -> None:
+        raise AssertionError(f"it connects to {where}")
+
+    monkeypatch.setattr(asyncio, "open_connection", connect)
+    check = ReadinessCheck()
+    getattr(check, kind).port = "http"
+    assert not await passes(check, 80, host)
