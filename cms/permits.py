@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ from serving.rights.patterns import IdentityPattern
 from serving.rights.reach import Of, checked_reach, stored_reach
 from serving.rights.rules import Role
 
+FLEETLOCK: Final = "fleetlock"  # the issuer of locks, and how their ids begin
 _STAFF: Final = (Role.OPERATOR, Role.ADMIN)
 OWN_TASK: Final = stored_reach(Of.TASK)
 """The acting process compares the owner: a task of somebody else is not there."""
@@ -42,7 +44,9 @@ class CmsAccessChecks:
         tasks: Mapping[str, ledger_pb2.Task],
     ) -> None:
         """`issuers`: who may speak for each of them; `tasks`: what is stored, by id."""
-        self._book, self._issuers, self._tasks = book, issuers, tasks
+        self._book, self._tasks = book, tasks
+        self._issuers = {**issuers, FLEETLOCK: ()}  # locks come by the calls of the protocol alone
+        self._begins = {issuer: _beginning_of(issuer) for issuer in self._issuers}
         self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
         self.shown_task = stored_reach(Of.TASK, self._check_task_visible)
         self.planned = checked_reach(Of.NODE, self._check_plan_hosts)
@@ -55,7 +59,11 @@ class CmsAccessChecks:
             task: as requested, or as stored.
             is_new: an instance that is not known may be anybody's; later it is one that is gone: nothing to take down.
         """
-        self.check_issuer(task.issuer, access)
+        if is_new:
+            self._check_id(task.id, access)
+            self.check_issuer(task.issuer, access)
+        elif task.issuer != FLEETLOCK:
+            self.check_issuer(task.issuer, access)
         if access.is_unlimited:
             return
         for host in task.host:
@@ -118,12 +126,28 @@ class CmsAccessChecks:
             for host in request.host:
                 access.check_node(host, READERS, "host")
 
+    def _check_id(self, task_id: str, access: Access) -> None:
+        """Raises PermissionDenied: what will have this id is another issuer's, who would find it taken."""
+        for issuer, begins in self._begins.items():
+            if begins.match(task_id) is not None and not self._speaks_for(issuer, access):
+                access.deny(
+                    f"id {task_id[:60]}", key=task_id, scope=f"begins as those of issuer {issuer} do: use another"
+                )
+
+    def _speaks_for(self, issuer: str, access: Access) -> bool:
+        bound = self._issuers.get(issuer)
+        return bound is None or any(pattern.match(access.name) is not None for pattern in bound)
+
     def check_issuer(self, issuer: str, access: Access) -> None:
         """Raises PermissionDenied: the CMS's configuration lets other identities speak for this issuer."""
-        bound = self._issuers.get(issuer)
-        if bound is not None and all(pattern.match(access.name) is None for pattern in bound):
+        if not self._speaks_for(issuer, access):
             why = "is bound to other identities: see --task-issuer, --healer and --rollout-issuer of the CMS"
             access.deny(f"issuer {issuer}", key=issuer, scope=why)
+
+
+def _beginning_of(issuer: str) -> re.Pattern[str]:
+    """`nanny-web-3-0-2` is one of `nanny`, and `walle-prod.17` of `wall-e`."""
+    return re.compile(f"(?:{re.escape(issuer)}|{re.escape(issuer.replace('-', ''))})[^A-Za-z0-9]")
 
 
 def _reaches(access: Access, task: ledger_pb2.Task, book: TaskLedger) -> bool:

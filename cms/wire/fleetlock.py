@@ -1,6 +1,6 @@
 """FleetLock: machines that update themselves ask for their reboot, and say when they are back.
 
-A lock is a task of the ledger whose id is the node's name; it belongs to the node, whoever speaks for it.
+A lock is a task of the ledger, `fleetlock-NODE`; it belongs to the node, whoever speaks for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from cms.checks import check_hosts
 from cms.leave import TaskService
 from cms.ledger.states import State
-from cms.permits import CmsAccessChecks
+from cms.permits import FLEETLOCK, CmsAccessChecks
 from cms.wire.answers import json_bytes
 from cmspb.storage.v1 import ledger_pb2
 from serving.calls.methods import Call
@@ -26,7 +26,6 @@ from serving.rights.stored import encode_access
 from serving.standard.site import SiteAnswer, SiteRequest
 
 PATHS: Final = ("/v1/pre-reboot", "/v1/steady-state")
-_ISSUER: Final = "fleetlock"
 _HEADER: Final = b"fleet-lock-protocol"
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _is_group = re.compile(r"[A-Za-z0-9.-]{1,100}").fullmatch
@@ -49,9 +48,9 @@ class FleetLock:
     async def lock(self, wanted: NodeLock, call: Call) -> SiteAnswer:
         """200: the machine may reboot, and this is final. 409: it waits, and asks again."""
         task = ledger_pb2.Task(
-            id=wanted.id,
+            id=_task_of(wanted),
             type="automated",
-            issuer=_ISSUER,
+            issuer=FLEETLOCK,
             action="reboot",
             host=[wanted.id],
             fleet_group=wanted.group,
@@ -63,7 +62,7 @@ class FleetLock:
         message = self._reaches.visible_why(why, call.access, record).message
         if record.state == State.REJECTED:  # the machine's next question is decided anew
             with suppress(NotFound):
-                await self._leave.end(wanted.id, task.owner)
+                await self._leave.end(task.id, task.owner)
         if record.state == State.GRANTED:
             return SiteAnswer(200, [_JSON], json_bytes({"message": message}))
         headers = [_JSON, (b"retry-after", b"%d" % max(why.retry_after_s, 1))]
@@ -73,7 +72,7 @@ class FleetLock:
         """The node is back, or does not want to reboot any more. What is not locked is unlocked."""
         call.note_write(wanted.id)
         with suppress(NotFound):
-            await self._leave.end(wanted.id, _owner_of(wanted))
+            await self._leave.end(_task_of(wanted), _owner_of(wanted))
         return SiteAnswer(200, [_JSON], json_bytes({"message": f"{wanted.id} is not locked"}))
 
 
@@ -108,6 +107,11 @@ def refusal_words(error: ServiceError) -> dict[str, Any]:
 
 def _check_node(wanted: NodeLock, access: Access) -> None:
     access.check_node(wanted.id, LOCK.roles, "client_params.id")
+
+
+def _task_of(wanted: NodeLock) -> str:
+    """Nobody else's tasks have such ids: who took a node's would keep it from rebooting."""
+    return f"{FLEETLOCK}-{wanted.id}"
 
 
 def _owner_of(wanted: NodeLock) -> str:

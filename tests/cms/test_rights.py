@@ -166,6 +166,27 @@ async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over
         assert await one.order("operator", "EndDeclaration", {"issuer": "wall-e"}) == 200
 
 
+async def test_nobody_takes_the_ids_that_tasks_of_an_issuer_will_have(tmp_path: Path) -> None:
+    """They can be guessed: an uploader of `web` kept `mail` from being rolled out, and a node from rebooting."""
+    async with guarded(tmp_path) as one:
+        mine = {"action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "ann"}
+        for taken in ("wall-e.1-0-0", "walle-prod.0-0-0", "fleetlock-h0"):
+            assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": taken}}) == 403, taken
+            assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": taken}, "dryRun": True}) == 403
+            status, answer = await one.call(
+                "rack-operator", "POST", "/v1.4/tasks", task(taken, "rack1-1", issuer="ann")
+            )
+            assert (status, "use another" in answer["message"]) == (403, True)
+        assert await one.order("operator", "CreateTask", {"task": {**mine, "id": "nanny-mail-1-0-2"}}) == 403
+        as_lock = {**mine, "id": "t", "issuer": "fleetlock"}
+        assert await one.order("operator", "CreateTask", {"task": as_lock}) == 403
+        assert not one.cms.server.desk.tasks
+        nannys = {**mine, "id": "nanny-web-1-0-1", "issuer": "nanny"}
+        assert await one.order("web-uploader", "CreateTask", {"task": nannys}) == 200
+        assert await one.ask("operator", "walle-prod.0-0-0", "h0") == 200
+        assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": "wallet-1"}}) == 200
+
+
 def test_an_issuer_that_nobody_is_bound_to_is_refused_at_the_start_with_the_way_to_write_it() -> None:
     given = {"task_issuer": ("wall-e",), "fence": 1.0, "policy": "policy.yaml"}
     with pytest.raises(click.UsageError, match="write --task-issuer wall-e=IDENTITY"):
