@@ -13,6 +13,7 @@ from control.process import ControllerHealth, release
 from hqclient import Client
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Declaring, Effects
+from nanny.actions.unused import UnusedContents
 from nanny.actions.worker import Worker
 from nanny.api.nanny_api import NannyApi
 from nanny.api.orders import NannyOrders
@@ -65,6 +66,7 @@ class NannyProcess:
         work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)
         services.listen(work.trigger)
         controller.reconcile("cms", Declaring(controller, leave).run, lambda: ["running work"], workers=1)
+        controller.reconcile("contents", UnusedContents(controller).run, lambda: ["unused"], workers=1)
         pictures.changed = lambda service: work.trigger(service, 0.05)
         self.health = ControllerHealth(controller, lambda: "" if controller.is_open else _RESTORED)
         self.metrics = metrics = process_metrics(shared)

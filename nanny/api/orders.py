@@ -14,6 +14,7 @@ from control.amounts import Amount
 from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.contents import Contents
 from nanny.records import kinds
+from nanny.records.handler import MAX_CHUNKS
 from nanny.rollout.policy import DEADLINE_S
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted_content
@@ -22,12 +23,13 @@ from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
-from serving.errors import InvalidRequest, NotFound, Violation, invalid
+from serving.errors import InvalidRequest, NotFound, Overloaded, Violation, invalid
 from serving.rights.stored import encode_access
 
 _ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
 _LONGEST_WORDS: Final = 1_000
 _SHORTEST_PREFIX: Final = 6
+_REMOVED_S: Final = 1_800.0
 _MOST_SECONDS: Final = 7 * 86_400
 
 
@@ -141,6 +143,9 @@ class NannyOrders:
         known = self._controller.records(kinds.SNAPSHOT).get(kinds.of_snapshot(service, content.id))
         if known is not None:
             return known.chunks
+        held = sum(name.startswith(f"{service}/") for name in self._controller.records(kinds.CHUNK))
+        if held + len(chunks) > 2 * MAX_CHUNKS:  # of snapshots that were refused, among others
+            raise Overloaded(f"contents of service {service} wait to be removed: retry in half an hour", _REMOVED_S)
         for number, data in enumerate(chunks):
             assert len(data) <= CHUNK_BYTES
             change = self._controller.creation()

@@ -25,6 +25,7 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord
 
 MAX_SNAPSHOTS: Final = 200
+MAX_CHUNKS: Final = 256  # of all snapshots of a service: 64 MiB, so that no service fills the store
 _OUTCOMES: Final[Mapping[int, SnapshotEvent]] = {
     records_pb2.OUTCOME_DONE: SnapshotEvent.DONE,
     records_pb2.OUTCOME_FAILED: SnapshotEvent.FAILED,
@@ -89,6 +90,7 @@ def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRe
     change.put(kinds.SNAPSHOT, key, stored)
     snapshot = stored.snapshot.id
     made.known.append(snapshot)
+    made.chunks[snapshot] = stored.chunks
     active = SnapshotState(Current.ACTIVE, Target.ACTIVE)
     service = ManagedService({snapshot: active}, head=snapshot, last_active=snapshot)
     write_back(made, service, event.by.time.ToMilliseconds())
@@ -189,12 +191,22 @@ def _remember(moved: _Moved, snapshot: str, chunks: int) -> None:
     for number in range(chunks):
         if moved.change.get(kinds.CHUNK, kinds.of_chunk(moved.service_id, snapshot, number)) is None:
             raise Refused(f"the content of snapshot {snapshot} was removed meanwhile: send it again", "ABORTED")
-    known = [one for one in moved.record.known if one != snapshot] + [snapshot]
+    known, sizes = [one for one in moved.record.known if one != snapshot] + [snapshot], moved.record.chunks
+    sizes[snapshot] = chunks
     used = {*moved.before.tuples, moved.before.last_active, moved.before.head, snapshot}
-    for old in [one for one in known if one not in used][: max(0, len(known) - MAX_SNAPSHOTS)]:
+    for old in [one for one in known if one not in used]:
+        if len(known) <= MAX_SNAPSHOTS and _count_chunks(moved.record, known) <= MAX_CHUNKS:
+            break
         known.remove(old)
+        sizes.pop(old, None)
         _forget(moved.change, moved.service_id, old)
+    if _count_chunks(moved.record, known) > MAX_CHUNKS:
+        raise Refused("the contents of its snapshots in use take too much of the store: set targets to DESTROYED first")
     moved.record.known[:] = known
+
+
+def _count_chunks(record: ServiceRecord, known: list[str]) -> int:
+    return sum(record.chunks.get(one, 1) for one in known)
 
 
 def _on_target(moved: _Moved) -> None:

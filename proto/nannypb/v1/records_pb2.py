@@ -26,7 +26,7 @@ from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mas
 from nannypb.v1 import service_pb2 as nannypb_dot_v1_dot_service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18nannypb/v1/records.proto\x12\x08nanny.v1\x1a google/protobuf/field_mask.proto\x1a\x18nannypb/v1/service.proto\"\x8f\x03\n\rServiceRecord\x12&\n\x04info\x18\x01 \x01(\x0b\x32\x18.nanny.v1.InfoAttributes\x12\'\n\x08snapshot\x18\x02 \x03(\x0b\x32\x15.nanny.v1.TupleRecord\x12\x0c\n\x04head\x18\x03 \x01(\t\x12$\n\x06paused\x18\x04 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x13\n\x0blast_active\x18\x05 \x01(\t\x12\x14\n\x0crolling_back\x18\x06 \x01(\x08\x12\x10\n\x08numbered\x18\x07 \x01(\x04\x12\x12\n\ngeneration\x18\x08 \x01(\x04\x12%\n\x07\x63reated\x18\t \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\r\n\x05\x64rift\x18\n \x03(\t\x12\r\n\x05known\x18\x0b \x03(\t\x12%\n\x06\x61iling\x18\x0c \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12&\n\x06health\x18\r \x01(\x0b\x32\x16.nanny.v1.HealthRecord\x12\x14\n\x0cinfo_version\x18\x0e \x01(\x04\"=\n\x0cHealthRecord\x12\r\n\x05ready\x18\x01 \x01(\r\x12\x0e\n\x06wanted\x18\x02 \x01(\r\x12\x0e\n\x06remark\x18\x03 \x01(\t\"\x90\x02\n\x0bTupleRecord\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\'\n\x07\x63urrent\x18\x02 \x01(\x0e\x32\x16.nanny.v1.CurrentState\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12 \n\x06target\x18\x04 \x01(\x0e\x32\x10.nanny.v1.Target\x12(\n\ntarget_set\x18\x05 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x0c\n\x04\x66ill\x18\x06 \x01(\x08\x12\x11\n\toverrides\x18\x07 \x01(\x04\x12\x0e\n\x06\x61\x63tion\x18\x08 \x01(\x04\x12\x0f\n\x07message\x18\t \x01(\t\x12\x1e\n\x05order\x18\n \x01(\x0b\x32\x0f.nanny.v1.Order\"\xfe\x02\n\x0c\x41\x63tionRecord\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x15\n\rsince_unix_ms\x18\x02 \x01(\x03\x12\x0f\n\x07message\x18\x03 \x01(\t\x12$\n\x05\x62\x61tch\x18\x04 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\x14\n\x0c\x62\x61tches_done\x18\x05 \x01(\r\x12%\n\x06\x66\x61iled\x18\x06 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\x0f\n\x07\x61t_most\x18\x07 \x01(\r\x12\x10\n\x08\x63ms_task\x18\x08 \x01(\t\x12\x0f\n\x07granted\x18\t \x01(\x08\x12#\n\x04\x66\x65ll\x18\n \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12%\n\x06\x61iling\x18\x0b \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\r\n\x05\x62\x65gun\x18\x0c \x01(\x08\x12\x0e\n\x06proven\x18\r \x01(\x08\x12\x0f\n\x07trusted\x18\x10 \x01(\x08\x12\x12\n\nstalled_ms\x18\x0e \x01(\x04\x12\x0f\n\x07\x63\x61lm_ms\x18\x0f \x01(\x04\"+\n\x0bInstanceKey\x12\x10\n\x08location\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"F\n\x0eSnapshotRecord\x12$\n\x08snapshot\x18\x01 \x01(\x0b\x32\x12.nanny.v1.Snapshot\x12\x0e\n\x06\x63hunks\x18\x02 \x01(\r\"\x1b\n\x0b\x43hunkRecord\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x95\x01\n\x14InstanceTargetRecord\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0e\x32\x10.nanny.v1.Target\x12!\n\x03set\x18\x03 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x11\n\toverrides\x18\x04 \x01(\x04\x12\x10\n\x08\x63ms_task\x18\x05 \x01(\t\"6\n\rHistoryRecord\x12%\n\x05\x65ntry\x18\x01 \x03(\x0b\x32\x16.nanny.v1.HistoryEntry\"\x8a\x04\n\x0cServiceEvent\x12 \n\x02\x62y\x18\x01 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12+\n\x07\x63reated\x18\x02 \x01(\x0b\x32\x18.nanny.v1.InfoAttributesH\x00\x12+\n\x07updated\x18\x03 \x01(\x0b\x32\x18.nanny.v1.InfoAttributesH\x00\x12\x11\n\x07\x64\x65leted\x18\x04 \x01(\x08H\x00\x12,\n\x08snapshot\x18\x05 \x01(\x0b\x32\x18.nanny.v1.SnapshotRecordH\x00\x12\'\n\x06target\x18\x06 \x01(\x0b\x32\x15.nanny.v1.TargetOrderH\x00\x12+\n\x08instance\x18\x07 \x01(\x0b\x32\x17.nanny.v1.InstanceOrderH\x00\x12\x10\n\x06paused\x18\x08 \x01(\x08H\x00\x12\x11\n\x07stopped\x18\t \x01(\x08H\x00\x12$\n\x05\x65nded\x18\n \x01(\x0b\x32\x13.nanny.v1.ActionEndH\x00\x12%\n\x07\x61\x64opted\x18\x0c \x01(\x0b\x32\x12.nanny.v1.AdoptionH\x00\x12\x12\n\ngeneration\x18\x0b \x01(\x04\x12\x32\n\x0eupdated_fields\x18\r \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x14\n\x0cinfo_version\x18\x0e \x01(\x04\x12\x0e\n\x06\x61\x63\x63\x65ss\x18\x0f \x01(\tB\x07\n\x05\x65vent\"^\n\x08\x41\x64option\x12&\n\x04info\x18\x01 \x01(\x0b\x32\x18.nanny.v1.InfoAttributes\x12*\n\x08snapshot\x18\x02 \x01(\x0b\x32\x18.nanny.v1.SnapshotRecord\"d\n\x0bTargetOrder\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0e\x32\x10.nanny.v1.Target\x12\x0c\n\x04\x66ill\x18\x03 \x01(\x08\x12\x10\n\x08order_id\x18\x04 \x01(\t\"o\n\rInstanceOrder\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\'\n\x08instance\x18\x02 \x01(\x0b\x32\x15.nanny.v1.InstanceKey\x12 \n\x06target\x18\x03 \x01(\x0e\x32\x10.nanny.v1.Target\"\xb4\x01\n\tActionEnd\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\"\n\x07outcome\x18\x03 \x01(\x0e\x32\x11.nanny.v1.Outcome\x12\x0f\n\x07message\x18\x04 \x01(\t\x12%\n\x06\x61iling\x18\x05 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12&\n\x06health\x18\x06 \x01(\x0b\x32\x16.nanny.v1.HealthRecord*_\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n\x0cOUTCOME_DONE\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x42;\n\x14\x63om.example.nanny.v1P\x01Z!example.com/hq/nannypb/v1;nannyv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18nannypb/v1/records.proto\x12\x08nanny.v1\x1a google/protobuf/field_mask.proto\x1a\x18nannypb/v1/service.proto\"\xf3\x03\n\rServiceRecord\x12&\n\x04info\x18\x01 \x01(\x0b\x32\x18.nanny.v1.InfoAttributes\x12\'\n\x08snapshot\x18\x02 \x03(\x0b\x32\x15.nanny.v1.TupleRecord\x12\x0c\n\x04head\x18\x03 \x01(\t\x12$\n\x06paused\x18\x04 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x13\n\x0blast_active\x18\x05 \x01(\t\x12\x14\n\x0crolling_back\x18\x06 \x01(\x08\x12\x10\n\x08numbered\x18\x07 \x01(\x04\x12\x12\n\ngeneration\x18\x08 \x01(\x04\x12%\n\x07\x63reated\x18\t \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\r\n\x05\x64rift\x18\n \x03(\t\x12\r\n\x05known\x18\x0b \x03(\t\x12%\n\x06\x61iling\x18\x0c \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12&\n\x06health\x18\r \x01(\x0b\x32\x16.nanny.v1.HealthRecord\x12\x14\n\x0cinfo_version\x18\x0e \x01(\x04\x12\x33\n\x06\x63hunks\x18\x0f \x03(\x0b\x32#.nanny.v1.ServiceRecord.ChunksEntry\x1a-\n\x0b\x43hunksEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\r:\x02\x38\x01\"=\n\x0cHealthRecord\x12\r\n\x05ready\x18\x01 \x01(\r\x12\x0e\n\x06wanted\x18\x02 \x01(\r\x12\x0e\n\x06remark\x18\x03 \x01(\t\"\x90\x02\n\x0bTupleRecord\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\'\n\x07\x63urrent\x18\x02 \x01(\x0e\x32\x16.nanny.v1.CurrentState\x12\x15\n\rsince_unix_ms\x18\x03 \x01(\x03\x12 \n\x06target\x18\x04 \x01(\x0e\x32\x10.nanny.v1.Target\x12(\n\ntarget_set\x18\x05 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x0c\n\x04\x66ill\x18\x06 \x01(\x08\x12\x11\n\toverrides\x18\x07 \x01(\x04\x12\x0e\n\x06\x61\x63tion\x18\x08 \x01(\x04\x12\x0f\n\x07message\x18\t \x01(\t\x12\x1e\n\x05order\x18\n \x01(\x0b\x32\x0f.nanny.v1.Order\"\xfe\x02\n\x0c\x41\x63tionRecord\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12\x15\n\rsince_unix_ms\x18\x02 \x01(\x03\x12\x0f\n\x07message\x18\x03 \x01(\t\x12$\n\x05\x62\x61tch\x18\x04 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\x14\n\x0c\x62\x61tches_done\x18\x05 \x01(\r\x12%\n\x06\x66\x61iled\x18\x06 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\x0f\n\x07\x61t_most\x18\x07 \x01(\r\x12\x10\n\x08\x63ms_task\x18\x08 \x01(\t\x12\x0f\n\x07granted\x18\t \x01(\x08\x12#\n\x04\x66\x65ll\x18\n \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12%\n\x06\x61iling\x18\x0b \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12\r\n\x05\x62\x65gun\x18\x0c \x01(\x08\x12\x0e\n\x06proven\x18\r \x01(\x08\x12\x0f\n\x07trusted\x18\x10 \x01(\x08\x12\x12\n\nstalled_ms\x18\x0e \x01(\x04\x12\x0f\n\x07\x63\x61lm_ms\x18\x0f \x01(\x04\"+\n\x0bInstanceKey\x12\x10\n\x08location\x18\x01 \x01(\t\x12\n\n\x02id\x18\x02 \x01(\t\"F\n\x0eSnapshotRecord\x12$\n\x08snapshot\x18\x01 \x01(\x0b\x32\x12.nanny.v1.Snapshot\x12\x0e\n\x06\x63hunks\x18\x02 \x01(\r\"\x1b\n\x0b\x43hunkRecord\x12\x0c\n\x04\x64\x61ta\x18\x01 \x01(\x0c\"\x95\x01\n\x14InstanceTargetRecord\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0e\x32\x10.nanny.v1.Target\x12!\n\x03set\x18\x03 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12\x11\n\toverrides\x18\x04 \x01(\x04\x12\x10\n\x08\x63ms_task\x18\x05 \x01(\t\"6\n\rHistoryRecord\x12%\n\x05\x65ntry\x18\x01 \x03(\x0b\x32\x16.nanny.v1.HistoryEntry\"\x8a\x04\n\x0cServiceEvent\x12 \n\x02\x62y\x18\x01 \x01(\x0b\x32\x14.nanny.v1.Authorship\x12+\n\x07\x63reated\x18\x02 \x01(\x0b\x32\x18.nanny.v1.InfoAttributesH\x00\x12+\n\x07updated\x18\x03 \x01(\x0b\x32\x18.nanny.v1.InfoAttributesH\x00\x12\x11\n\x07\x64\x65leted\x18\x04 \x01(\x08H\x00\x12,\n\x08snapshot\x18\x05 \x01(\x0b\x32\x18.nanny.v1.SnapshotRecordH\x00\x12\'\n\x06target\x18\x06 \x01(\x0b\x32\x15.nanny.v1.TargetOrderH\x00\x12+\n\x08instance\x18\x07 \x01(\x0b\x32\x17.nanny.v1.InstanceOrderH\x00\x12\x10\n\x06paused\x18\x08 \x01(\x08H\x00\x12\x11\n\x07stopped\x18\t \x01(\x08H\x00\x12$\n\x05\x65nded\x18\n \x01(\x0b\x32\x13.nanny.v1.ActionEndH\x00\x12%\n\x07\x61\x64opted\x18\x0c \x01(\x0b\x32\x12.nanny.v1.AdoptionH\x00\x12\x12\n\ngeneration\x18\x0b \x01(\x04\x12\x32\n\x0eupdated_fields\x18\r \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x14\n\x0cinfo_version\x18\x0e \x01(\x04\x12\x0e\n\x06\x61\x63\x63\x65ss\x18\x0f \x01(\tB\x07\n\x05\x65vent\"^\n\x08\x41\x64option\x12&\n\x04info\x18\x01 \x01(\x0b\x32\x18.nanny.v1.InfoAttributes\x12*\n\x08snapshot\x18\x02 \x01(\x0b\x32\x18.nanny.v1.SnapshotRecord\"d\n\x0bTargetOrder\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12 \n\x06target\x18\x02 \x01(\x0e\x32\x10.nanny.v1.Target\x12\x0c\n\x04\x66ill\x18\x03 \x01(\x08\x12\x10\n\x08order_id\x18\x04 \x01(\t\"o\n\rInstanceOrder\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\'\n\x08instance\x18\x02 \x01(\x0b\x32\x15.nanny.v1.InstanceKey\x12 \n\x06target\x18\x03 \x01(\x0e\x32\x10.nanny.v1.Target\"\xb4\x01\n\tActionEnd\x12\x13\n\x0bsnapshot_id\x18\x01 \x01(\t\x12\x0e\n\x06number\x18\x02 \x01(\x04\x12\"\n\x07outcome\x18\x03 \x01(\x0e\x32\x11.nanny.v1.Outcome\x12\x0f\n\x07message\x18\x04 \x01(\t\x12%\n\x06\x61iling\x18\x05 \x03(\x0b\x32\x15.nanny.v1.InstanceKey\x12&\n\x06health\x18\x06 \x01(\x0b\x32\x16.nanny.v1.HealthRecord*_\n\x07Outcome\x12\x17\n\x13OUTCOME_UNSPECIFIED\x10\x00\x12\x10\n\x0cOUTCOME_DONE\x10\x01\x12\x12\n\x0eOUTCOME_FAILED\x10\x02\x12\x15\n\x11OUTCOME_CANCELLED\x10\x03\x42;\n\x14\x63om.example.nanny.v1P\x01Z!example.com/hq/nannypb/v1;nannyv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -34,34 +34,38 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'nannypb.v1.records_pb2', _g
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\024com.example.nanny.v1P\001Z!example.com/hq/nannypb/v1;nannyv1'
-  _globals['_OUTCOME']._serialized_start=2596
-  _globals['_OUTCOME']._serialized_end=2691
+  _globals['_SERVICERECORD_CHUNKSENTRY']._loaded_options = None
+  _globals['_SERVICERECORD_CHUNKSENTRY']._serialized_options = b'8\001'
+  _globals['_OUTCOME']._serialized_start=2696
+  _globals['_OUTCOME']._serialized_end=2791
   _globals['_SERVICERECORD']._serialized_start=99
-  _globals['_SERVICERECORD']._serialized_end=498
-  _globals['_HEALTHRECORD']._serialized_start=500
-  _globals['_HEALTHRECORD']._serialized_end=561
-  _globals['_TUPLERECORD']._serialized_start=564
-  _globals['_TUPLERECORD']._serialized_end=836
-  _globals['_ACTIONRECORD']._serialized_start=839
-  _globals['_ACTIONRECORD']._serialized_end=1221
-  _globals['_INSTANCEKEY']._serialized_start=1223
-  _globals['_INSTANCEKEY']._serialized_end=1266
-  _globals['_SNAPSHOTRECORD']._serialized_start=1268
-  _globals['_SNAPSHOTRECORD']._serialized_end=1338
-  _globals['_CHUNKRECORD']._serialized_start=1340
-  _globals['_CHUNKRECORD']._serialized_end=1367
-  _globals['_INSTANCETARGETRECORD']._serialized_start=1370
-  _globals['_INSTANCETARGETRECORD']._serialized_end=1519
-  _globals['_HISTORYRECORD']._serialized_start=1521
-  _globals['_HISTORYRECORD']._serialized_end=1575
-  _globals['_SERVICEEVENT']._serialized_start=1578
-  _globals['_SERVICEEVENT']._serialized_end=2100
-  _globals['_ADOPTION']._serialized_start=2102
-  _globals['_ADOPTION']._serialized_end=2196
-  _globals['_TARGETORDER']._serialized_start=2198
-  _globals['_TARGETORDER']._serialized_end=2298
-  _globals['_INSTANCEORDER']._serialized_start=2300
-  _globals['_INSTANCEORDER']._serialized_end=2411
-  _globals['_ACTIONEND']._serialized_start=2414
-  _globals['_ACTIONEND']._serialized_end=2594
+  _globals['_SERVICERECORD']._serialized_end=598
+  _globals['_SERVICERECORD_CHUNKSENTRY']._serialized_start=553
+  _globals['_SERVICERECORD_CHUNKSENTRY']._serialized_end=598
+  _globals['_HEALTHRECORD']._serialized_start=600
+  _globals['_HEALTHRECORD']._serialized_end=661
+  _globals['_TUPLERECORD']._serialized_start=664
+  _globals['_TUPLERECORD']._serialized_end=936
+  _globals['_ACTIONRECORD']._serialized_start=939
+  _globals['_ACTIONRECORD']._serialized_end=1321
+  _globals['_INSTANCEKEY']._serialized_start=1323
+  _globals['_INSTANCEKEY']._serialized_end=1366
+  _globals['_SNAPSHOTRECORD']._serialized_start=1368
+  _globals['_SNAPSHOTRECORD']._serialized_end=1438
+  _globals['_CHUNKRECORD']._serialized_start=1440
+  _globals['_CHUNKRECORD']._serialized_end=1467
+  _globals['_INSTANCETARGETRECORD']._serialized_start=1470
+  _globals['_INSTANCETARGETRECORD']._serialized_end=1619
+  _globals['_HISTORYRECORD']._serialized_start=1621
+  _globals['_HISTORYRECORD']._serialized_end=1675
+  _globals['_SERVICEEVENT']._serialized_start=1678
+  _globals['_SERVICEEVENT']._serialized_end=2200
+  _globals['_ADOPTION']._serialized_start=2202
+  _globals['_ADOPTION']._serialized_end=2296
+  _globals['_TARGETORDER']._serialized_start=2298
+  _globals['_TARGETORDER']._serialized_end=2398
+  _globals['_INSTANCEORDER']._serialized_start=2400
+  _globals['_INSTANCEORDER']._serialized_end=2511
+  _globals['_ACTIONEND']._serialized_start=2514
+  _globals['_ACTIONEND']._serialized_end=2694
 # @@protoc_insertion_point(module_scope)

@@ -21,7 +21,14 @@ OUTCOME_FAILED: Outcome
 OUTCOME_CANCELLED: Outcome
 
 class ServiceRecord(_message.Message):
-    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing", "health", "info_version")
+    __slots__ = ("info", "snapshot", "head", "paused", "last_active", "rolling_back", "numbered", "generation", "created", "drift", "known", "ailing", "health", "info_version", "chunks")
+    class ChunksEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: int
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[int] = ...) -> None: ...
     INFO_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +43,7 @@ class ServiceRecord(_message.Message):
     AILING_FIELD_NUMBER: _ClassVar[int]
     HEALTH_FIELD_NUMBER: _ClassVar[int]
     INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
+    CHUNKS_FIELD_NUMBER: _ClassVar[int]
     info: _service_pb2.InfoAttributes
     snapshot: _containers.RepeatedCompositeFieldContainer[TupleRecord]
     head: str
@@ -50,7 +58,8 @@ class ServiceRecord(_message.Message):
     ailing: _containers.RepeatedCompositeFieldContainer[InstanceKey]
     health: HealthRecord
     info_version: int
-    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ..., info_version: _Optional[int] = ...) -> None: ...
+    chunks: _containers.ScalarMap[str, int]
+    def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Iterable[_Union[TupleRecord, _Mapping]]] = ..., head: _Optional[str] = ..., paused: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., last_active: _Optional[str] = ..., rolling_back: _Optional[bool] = ..., numbered: _Optional[int] = ..., generation: _Optional[int] = ..., created: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., drift: _Optional[_Iterable[str]] = ..., known: _Optional[_Iterable[str]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., health: _Optional[_Union[HealthRecord, _Mapping]] = ..., info_version: _Optional[int] = ..., chunks: _Optional[_Mapping[str, int]] = ...) -> None: ...
 
 class HealthRecord(_message.Message):
     __slots__ = ("ready", "wanted", "remark")

@@ -1,0 +1,99 @@
+"""Contents of snapshots: no owner of a service fills the store with them, and none stays without its snapshot."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from nanny.actions.contents import Contents
+from nanny.actions.unused import UnusedContents
+from nanny.api.orders import NannyOrders
+from nanny.automaton.states import Target
+from nanny.records import kinds
+from nanny.records.handler import MAX_CHUNKS
+from nannypb.v1 import records_pb2
+from nannypb.v1 import service_pb2 as pb
+from serving.calls.methods import Call
+from serving.errors import Overloaded
+from tests.nanny.orders import SERVICE, Dictionary, Ordered, refused
+
+BIG = MAX_CHUNKS // 4
+
+
+def add_big(web: Ordered, snapshot: str) -> None:
+    for number in range(BIG):
+        web.change.put(kinds.CHUNK, kinds.of_chunk(SERVICE, snapshot, number), records_pb2.ChunkRecord(data=b"x"))
+    made = pb.Snapshot(id=snapshot, service_id=SERVICE)
+    web.send(snapshot=records_pb2.SnapshotRecord(snapshot=made, chunks=BIG))
+
+
+def chunks_of(web: Ordered) -> int:
+    return sum(kind == kinds.CHUNK.name for kind, _ in web.change.kept)
+
+
+def test_the_oldest_contents_that_nothing_refers_to_make_room() -> None:
+    web = Ordered()
+    for snapshot in "abcdef":
+        add_big(web, snapshot)
+    assert chunks_of(web) == MAX_CHUNKS
+    assert list(web.record.known) == ["c", "d", "e", "f"]
+
+
+def test_contents_in_use_are_kept_and_more_of_them_than_fit_are_refused() -> None:
+    web = Ordered()
+    for snapshot in "abcd":
+        add_big(web, snapshot)
+        web.target(snapshot, Target.PREPARED)
+    assert "take too much of the store" in refused(lambda: add_big(web, "e"))
+    assert list(web.record.known) == ["a", "b", "c", "d"]
+
+
+class Store(Dictionary):
+    """A controller over records that change at once."""
+
+    def records(self, kind: Any) -> dict[str, Any]:
+        return {name: found for (of, name), found in self.kept.items() if of == kind.name}
+
+    def change(self) -> Store:
+        return self
+
+    creation = change
+
+    async def commit(self) -> None:
+        pass
+
+
+async def test_what_has_no_snapshot_is_deleted_once_it_was_found_so_twice() -> None:
+    store = Store()
+    for name in ("web/kept/0000", *(f"web/refused/{number:04d}" for number in range(120))):
+        store.put(kinds.CHUNK, name, records_pb2.ChunkRecord())
+    store.put(kinds.SNAPSHOT, "web/kept", records_pb2.SnapshotRecord(chunks=1))
+    unused = UnusedContents(cast("Any", store))
+    await unused.run("")
+    assert len(store.records(kinds.CHUNK)) == 121
+    store.put(kinds.CHUNK, "web/new/0000", records_pb2.ChunkRecord())
+    await unused.run("")
+    assert sorted(store.records(kinds.CHUNK)) == ["web/kept/0000", "web/new/0000"]
+
+
+async def test_snapshots_that_are_refused_again_and_again_store_no_more_than_a_service_may(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each left its content behind: an uploader of one service could fill the store of all."""
+    store = Store()
+    store.put(kinds.SERVICE, SERVICE, records_pb2.ServiceRecord(head="other"))
+    contents = Contents(cast("Any", {}), cast("Any", {}), ["ams"])
+    monkeypatch.setattr("nanny.api.orders.MAX_CHUNKS", 2)
+
+    async def submit(*_: Any, **__: Any) -> None:
+        raise AssertionError("HEAD is other")
+
+    orders = NannyOrders(cast("Any", store), cast("Any", SimpleNamespace(submit=submit)), contents, ["ams"])
+    for number in range(5):
+        content = f"{{service: web, instances: [{{id: web-{number}}}], revisions: [{{id: v1}}]}}"
+        request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode(), parent="nope")
+        with pytest.raises(AssertionError if number < 4 else Overloaded):
+            await orders.add_snapshot(request, Call())
+    assert len(store.records(kinds.CHUNK)) == 4
