@@ -9,7 +9,7 @@ import fcntl
 import os
 import sqlite3
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -175,14 +175,14 @@ class Archive:
         """Bytes on disk."""
         return sum(_size(path) for path in self._files())
 
-    def at(self, when_ms: int, which: Selection) -> Moment:
-        """The instances as they were known at a time, by cluster and id."""
+    def at(self, when_ms: int, which: Selection, sees: Callable[[str], bool] = lambda _: True) -> Moment:
+        """The instances as they were known at a time, by cluster and id; nothing of locations that are not seen."""
         path = next((one for one in reversed(self._files()) if _day_start(one) <= when_ms), None)
         if path is None:
             return Moment([], 0, "nothing was recorded before")
         with closing(_reading(path)) as file:
             instances = _rows_at(file, when_ms, which)
-            age_ms, gap = _knowledge(file, when_ms, which.cluster)
+            age_ms, gap = _knowledge(file, when_ms, which.cluster, sees)
         return Moment(instances, age_ms, gap)
 
     def events(self, which: Selection, since_ms: int, until_ms: int) -> Iterator[tuple[str, Row]]:
@@ -310,19 +310,19 @@ def _rows_at(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[i
     return [instance_pb2.Instance.FromString(body) for (body,) in found]
 
 
-def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str) -> tuple[int, str]:
+def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str, sees: Callable[[str], bool]) -> tuple[int, str]:
     """How old what is known at a time is, and why."""
-    one = " AND cluster = ?" if cluster else ""
-    parameters = (cluster,) if cluster else ()
-    gap = file.execute(
-        f"SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?){one}"  # nosec B608: only names of columns
-        " ORDER BY since_ms LIMIT 1",
-        (when_ms, when_ms, *parameters),
-    ).fetchone()
-    if gap is not None:
-        return when_ms - gap[0] if gap[0] else 0, f"{gap[2]}: {gap[1]}" if gap[2] else gap[1]
-    until = file.execute(f"SELECT min(until_ms) FROM known WHERE 1{one}", parameters).fetchone()[0]  # nosec B608: only names of columns
-    return max(0, when_ms - until) if until is not None else 0, ""
+    open_gaps = file.execute(
+        "SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?)"
+        " ORDER BY since_ms",
+        (when_ms, when_ms),
+    )
+    for since_ms, reason, of in open_gaps:
+        if cluster in ("", of) and sees(of):
+            return when_ms - since_ms if since_ms else 0, f"{of}: {reason}" if of else reason
+    known = file.execute("SELECT cluster, until_ms FROM known").fetchall()
+    until_ms = min((at_ms for of, at_ms in known if cluster in ("", of) and sees(of)), default=when_ms)
+    return max(0, when_ms - until_ms), ""
 
 
 def _join(found: list[Gap], gap: Gap) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import heapq
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar
 
 from google.protobuf import duration_pb2, timestamp_pb2
@@ -16,7 +16,8 @@ from recorder.observed import Row
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import Retry, invalid
+from serving.errors import DeadlineExceeded, Retry, invalid
+from serving.rights.access import Access
 from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
 
@@ -25,6 +26,9 @@ _SEEN: Final = narrowed_reach(Of.INSTANCE)
 _EVENTS: Final = 100
 _PAGE: Final = 1_000
 _STEPS: Final = 1_000
+_READERS: Final = 2  # threads; what is recorded is written in another one, which must not wait for them
+_LONGEST_S: Final = 30.0
+_LOOKED_EVERY: Final = 1_000  # changes, some milliseconds
 T = TypeVar("T")
 
 
@@ -33,6 +37,7 @@ class HistoryApi:
 
     def __init__(self, archive: Archive, clock: Clock) -> None:
         self._archive, self._clock = archive, clock
+        self._readers = asyncio.Semaphore(_READERS)
 
     def methods(self) -> list[Method]:
         """All calls; each only reads."""
@@ -45,15 +50,15 @@ class HistoryApi:
     async def _list_events(self, request: pb.ListEventsRequest, call: Call) -> Answer:
         since_ms, until_ms = self._span(request)
         size = _page_size(request.page_size, _EVENTS)
-        which = _selection(request)
+        which, until = _selection(request), self._until(call)
 
         def read() -> pb.ListEventsResponse:
             answer, last = pb.ListEventsResponse(), ""
-            found = self._archive.gaps(since_ms, until_ms, which.cluster)
+            found = self._gaps(since_ms, until_ms, which.cluster, call.access)
             gaps = [(_gap_token(gap), gap.since_ms, gap_event(gap, since_ms)) for gap in found]
             changes = (
                 (token, row.at_ms, row_event(row))
-                for token, row in self._archive.events(which, since_ms, until_ms)
+                for token, row in self._in_time(self._archive.events(which, since_ms, until_ms), until)
                 if call.access.covers(row.service, row.node, cluster=row.cluster)
             )
             is_after = not request.page_token
@@ -69,7 +74,7 @@ class HistoryApi:
                 raise invalid("page_token", "is of no event on record: begin with the first page")
             return answer
 
-        return MessageAnswer(await _reading(read))
+        return MessageAnswer(await self._reading(read))
 
     async def _find_at(self, request: pb.FindInstancesAtRequest, call: Call) -> Answer:
         if not request.HasField("time"):
@@ -78,7 +83,7 @@ class HistoryApi:
         size = _page_size(request.page_size, _PAGE)
 
         def read() -> pb.FindInstancesAtResponse:
-            moment = self._archive.at(time_ms, _selection(request))
+            moment = self._archive.at(time_ms, _selection(request), _sees(call.access))
             seen = [
                 one
                 for one in moment.instances
@@ -91,7 +96,7 @@ class HistoryApi:
             answer.age.FromMilliseconds(moment.age_ms)
             return answer
 
-        return MessageAnswer(await _reading(read))
+        return MessageAnswer(await self._reading(read))
 
     async def _count(self, request: pb.CountInstancesOverTimeRequest, call: Call) -> Answer:
         if not request.service_id:
@@ -107,7 +112,7 @@ class HistoryApi:
         def read() -> pb.CountInstancesOverTimeResponse:
             which = Selection(request.service_id, request.instance_id, cluster=request.cluster)
             counts = self._archive.counts(which, times)
-            gaps = self._archive.gaps(since_ms, until_ms, request.cluster)
+            gaps = self._gaps(since_ms, until_ms, request.cluster, call.access)
             answer = pb.CountInstancesOverTimeResponse()
             before_ms = since_ms
             for time_ms, (instances, ready, least_ready) in zip(times, counts, strict=True):
@@ -118,7 +123,33 @@ class HistoryApi:
                 before_ms = time_ms
             return answer
 
-        return MessageAnswer(await _reading(read))
+        return MessageAnswer(await self._reading(read))
+
+    def _gaps(self, since_ms: int, until_ms: int, cluster: str, access: Access) -> list[Gap]:
+        """Those of locations within reach: the others are not told of."""
+        sees = _sees(access)
+        return [gap for gap in self._archive.gaps(since_ms, until_ms, cluster) if sees(gap.cluster)]
+
+    async def _reading(self, read: Callable[[], T]) -> T:
+        async with self._readers:
+            try:
+                return await asyncio.to_thread(read)
+            except (sqlite3.Error, OSError) as error:
+                raise Retry(f"the record cannot be read: {error}") from error
+
+    def _until(self, call: Call) -> float:
+        """When a thread stops looking, which cannot be cancelled."""
+        longest = self._clock.now() + _LONGEST_S
+        return longest if call.deadline is None else min(call.deadline, longest)
+
+    def _in_time(self, items: Iterable[T], until: float) -> Iterator[T]:
+        """Raises DeadlineExceeded."""
+        for number, item in enumerate(items, 1):
+            if number % _LOOKED_EVERY == 0 and self._clock.now() > until:
+                raise DeadlineExceeded(
+                    "that is too much to look through: name a service, an instance or a shorter time"
+                )
+            yield item
 
     def _span(self, request: Any) -> tuple[int, int]:
         since_ms = _milliseconds("since", request.since) if request.HasField("since") else 0
@@ -165,11 +196,9 @@ def gap_event(gap: Gap, since_ms: int) -> pb.Event:
     return event
 
 
-async def _reading(read: Callable[[], T]) -> T:
-    try:
-        return await asyncio.to_thread(read)
-    except (sqlite3.Error, OSError) as error:
-        raise Retry(f"the record cannot be read: {error}") from error
+def _sees(access: Access) -> Callable[[str], bool]:
+    """Whether a caller may know of a location."""
+    return lambda cluster: not access.is_checked or bool(access.within(cluster).grants)
 
 
 def _selection(request: Any) -> Selection:
