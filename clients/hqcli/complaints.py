@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from hqcli.terminal import colour_of
+from hqcli.terminal import colour_of, escape_controls
 
 _AS_JSON: Final = ContextVar("_AS_JSON", default=False)
 
@@ -25,7 +25,7 @@ def complainer(program: str) -> Callable[[str], None]:
             click.echo(json.dumps({"error": {"program": program, "message": text}}, ensure_ascii=False), err=True)
             return
         click.secho(f"{program}: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
-        click.echo(text, err=True)
+        click.echo(escape_controls(text), err=True)
 
     return complain
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
@@ -25,6 +26,14 @@ def fold(line: str, width: int, hang: int | None = None) -> list[str]:
     indent = len(line) - len(line.lstrip())
     rest = " " * (indent if hang is None else hang)
     return textwrap.wrap(line, width, subsequent_indent=rest, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+_CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+
+
+def escape_controls(text: str) -> str:
+    """Text of programs, agents and other people: what would control a terminal or turn words around is spelled out."""
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 STYLES = {
@@ -73,6 +82,7 @@ def lines(
     room: int | None = None,
 ) -> list[str]:
     """A table as lines, its head first; what does not fit its column or the line ends in `…`."""
+    rows = [[escape_controls(cell).replace("\n", "\\n") for cell in row] for row in rows]
     widths = list(widths or _widths(names, rows))
     if room is not None:
         widths = _within(widths, room)
@@ -159,7 +169,7 @@ def _widths(names: Sequence[str], rows: Sequence[Sequence[str]]) -> list[int]:
 def warn(text: str) -> None:
     """Print a warning on stderr."""
     click.secho("warning: ", fg="yellow", nl=False, err=True, color=colour_of(sys.stderr))
-    click.echo(text, err=True)
+    click.echo(escape_controls(text), err=True)
 
 
 def colour_of(stream: Any) -> bool:

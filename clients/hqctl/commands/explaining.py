@@ -14,7 +14,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data, yaml_text
 from hqcli.readable import truth
-from hqcli.terminal import colour_of, width_of
+from hqcli.terminal import colour_of, escape_controls, width_of
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.asking.transitions import fetch_transitions
 from hqctl.output.sources import merged_sources, not_of, warn_of
@@ -95,7 +95,7 @@ async def _moves(session: HqctlSession, instance_id: str) -> Sequence[admin_pb2.
 def _print(answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]) -> None:
     coloured, width = colour_of(sys.stdout), width_of(sys.stdout)
     for number, line in enumerate(story(answer, time.time(), moves)):
-        for part in wrap_line(line, width):
+        for part in wrap_line(escape_controls(line), width):
             click.echo(_style_part(part, number == 0, answer) if coloured else part)
 
 

@@ -12,7 +12,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json_line
-from hqcli.terminal import colour_of
+from hqcli.terminal import colour_of, escape_controls
 from hqctl.asking.options import selecting
 from hqctl.asking.session import HqctlSession, with_session
 from hqctl.output.watch_view import KIND_STYLES, WatchLines
@@ -65,7 +65,7 @@ def watch(session: HqctlSession, where: pb.InstanceFilter, only_changes: bool, o
 def _print(lines: WatchLines, item: WatchItem) -> None:
     now = time.strftime("%H:%M:%S")
     coloured = colour_of(sys.stdout)
-    for kind, text in lines.of(item):
+    for kind, text in ((kind, escape_controls(text)) for kind, text in lines.of(item)):
         styled = click.style(f"{kind:<6}", fg=KIND_STYLES.get(kind)) if coloured else f"{kind:<6}"
         room = shutil.get_terminal_size().columns - 18 if sys.stdout.isatty() else len(text)
         shown = text if len(text) <= room or kind == "broken" else text[: room - 1] + "…"

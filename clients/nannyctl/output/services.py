@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from hqcli.terminal import escape_controls
 from nannypb.v1 import service_pb2 as pb
 
 _SHORT = 8
@@ -13,7 +14,7 @@ _SHORT = 8
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     """Columns as wide as they need to be."""
-    lines = [list(head), *([str(cell) for cell in row] for row in rows)]
+    lines = [list(head), *([escape_controls(str(cell)).replace("\n", "\\n") for cell in row] for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(head))]
     return "\n".join(
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
@@ -29,7 +30,7 @@ def service_words(service: pb.Service) -> str:
         words += f", leaves out {', '.join(service.info.rollout.leave_out)}"
     for problem in filter(None, [service.stuck, service.remark, *(f"drift: {line}" for line in service.drift)]):
         words += f"\n  {problem}"
-    return words
+    return escape_controls(words)
 
 
 def show_service(service: pb.Service) -> str:
