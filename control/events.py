@@ -30,7 +30,7 @@ from control.errors import (
 from control.inbox import answer, append, find, was_sent
 from control.records import Kind, Records, check_id
 from controlpb.v1 import control_pb2
-from serving.errors import invalid
+from serving.errors import InvalidRequest, TooLarge, invalid
 from store.port import Compare, Write
 
 log = logging.getLogger(__name__)
@@ -142,19 +142,37 @@ class Events(Generic[E]):
         return None
 
     async def _handle_pending(self, subject: str) -> None:
+        at_once = _AT_ONCE
         while (stored := self._inboxes.stored_record(subject)) is not None and stored.message.pending:
             change = self._parts.change()
             inbox = change.get(self.kind, subject)
             assert inbox is not None
-            if not (handled := self._handle_some(change, subject, inbox)):
+            if not (handled := self._handle_some(change, subject, inbox, at_once)):
                 return  # from an earlier epoch: it waits until the new one is opened
             change.put(self.kind, subject, inbox)
-            await change.commit()
+            try:
+                await change.commit()
+            except TooLarge as error:  # together; one alone is refused
+                await self._refuse_first(subject, error, handled)
+                at_once = 1
+                continue
+            at_once = _AT_ONCE
             log.debug("%d events of %s %s were handled", handled, self.name, subject)
 
-    def _handle_some(self, change: Change, subject: str, inbox: control_pb2.Inbox) -> int:
+    async def _refuse_first(self, subject: str, error: TooLarge, handled: int) -> None:
+        """What the store will never take must not keep those behind it from being handled."""
+        if handled > 1:
+            return
+        change = self._parts.change()
+        inbox = change.get(self.kind, subject)
+        assert inbox is not None
+        answer(inbox, str(error), error.code)
+        change.put(self.kind, subject, inbox)
+        await change.commit()
+
+    def _handle_some(self, change: Change, subject: str, inbox: control_pb2.Inbox, at_once: int) -> int:
         handled = 0
-        while inbox.pending and handled < _AT_ONCE and self._parts.may_handle(inbox.pending[0].epoch):
+        while inbox.pending and handled < at_once and self._parts.may_handle(inbox.pending[0].epoch):
             try:
                 self._handle_one(change, subject, inbox)
             except Exception:
@@ -172,6 +190,9 @@ class Events(Generic[E]):
         except Refused as error:
             undo()
             refused = error
+        except (TooLarge, InvalidRequest) as error:  # it would be the same again, and stop all events behind it
+            undo()
+            refused = Refused(str(error), error.code)
         except (DecodeError, UnreadableEvent) as error:
             undo()
             where = f"event {event.sequence} of {self.name} {subject} cannot be read"

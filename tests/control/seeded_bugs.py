@@ -35,7 +35,7 @@ def event_removed_later(patch: Patch) -> None:
     async def run(self: Events[Any], subject: str) -> None:
         change = self._parts.change()
         inbox = change.get(self.kind, subject)
-        if inbox is None or not self._handle_some(change, subject, inbox):
+        if inbox is None or not self._handle_some(change, subject, inbox, 16):
             return
         await change.commit()
         later = self._parts.change()

@@ -17,8 +17,9 @@ from wallepb.v1.service_pb2 import CheckReport
 
 EXPIRES_MS: Final = 18_000_000  # Alertmanager repeats what fires every four hours
 _NOTED_EVERY_MS: Final = 3_600_000
+# Of one source, whose oldest goes: somebody may make up fingerprints, and clears by that only what it said itself.
 MOST_FINE: Final = 10  # kept, so that an old payload is recognised
-MOST: Final = 100  # the oldest goes: somebody may make up fingerprints
+MOST: Final = 100
 _MOST_TEXT: Final = 1000
 
 
@@ -36,10 +37,11 @@ def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Chec
     before = next((one for one in known if _is_same(one, said)), None)
     if not _is_news(before, said, check):
         return None
-    kept = [one for one in known if one is not before]
-    fine = [one for one in kept if not one.failing]
-    kept = [one for one in kept if one.failing or one in fine[-MOST_FINE:]] + [said]
-    return _check(check, report.name, kept[-MOST:], now)
+    others = [one for one in known if one.name != said.name]
+    own = [one for one in known if one.name == said.name and one is not before]
+    fine = [one for one in own if not one.failing]
+    own = [*(one for one in own if one.failing or one in fine[-MOST_FINE:]), said][-MOST:]
+    return _check(check, report.name, [one for one in known if one in others or one in own] + [said], now)
 
 
 def expired_check(check: Check, now: Moment) -> Check | None:

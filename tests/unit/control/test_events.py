@@ -8,7 +8,7 @@ import pytest
 
 from control import Change, EventRefused, NotHandledYet, RequestConflict
 from store.memory import MemoryStore
-from tests.support.controllers import Books, Word
+from tests.support.controllers import BOOK, Books, Word
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -57,6 +57,42 @@ async def test_a_refused_event_changes_nothing_and_says_why_each_time_it_is_sent
                 await books.write("b1", "no", request_id="r1")
             assert refused.value.code == "NOT_FOUND"
         assert books.read("b1") == []
+
+
+@in_virtual_time
+async def test_what_is_too_large_to_be_stored_is_refused_and_stops_none_behind_it() -> None:
+    """An agent of one node made its host's record too large, and nobody's checks were heard any more."""
+    store = MemoryStore()
+    async with Books(store) as books:
+        for _ in range(5):
+            await books.write("b1", "x" * 100_000)
+        with pytest.raises(EventRefused, match="book b1 has 600") as refused:
+            await books.write("b1", "y" * 100_000)
+        assert refused.value.code == "RESOURCE_EXHAUSTED"
+        await books.write("b1", "z")
+        assert books.read("b1")[-1] == "z"
+
+
+class Wide(Books):
+    """Each event changes another record: many are too many for one transaction."""
+
+    def handle(self, change: Change, book: str, word: Word) -> None:
+        for number in range(int(word.value)):
+            name = f"{word.value}-{number}"
+            change.get(BOOK, name)
+            change.put(BOOK, name, word)
+
+
+@in_virtual_time
+async def test_events_that_fit_into_no_transaction_together_are_handled_one_by_one() -> None:
+    async with Wide(MemoryStore()) as books:
+        wanted = [str(number) for number in range(40, 50)]
+        written = (books.write("b1", word) for word in [*wanted, "200", "2"])
+        outcomes = await asyncio.gather(*written, return_exceptions=True)
+        assert [isinstance(one, EventRefused) for one in outcomes] == [*(False for _ in wanted), True, False]
+        assert books.read("49-48") == ["49"]
+        assert books.read("2-1") == ["2"]
+        assert books.read("200-1") == []
 
 
 class Upgraded(Books):

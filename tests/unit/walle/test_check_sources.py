@@ -107,3 +107,13 @@ def test_fine_alerts_do_not_pile_up() -> None:
     reports = [said("a", failing=f, fingerprint=str(n), starts_s=n + 1) for n in range(100) for f in (True, False)]
     assert len(after(*reports).said) <= MOST_FINE + 1
     assert len(after(*(said("a", fingerprint=str(n)) for n in range(200))).said) == MOST
+
+
+def test_made_up_fingerprints_push_nothing_out_that_others_said() -> None:
+    """An agent cleared so what Alertmanager had said of its node."""
+    flood = [said("agent/n1", fingerprint=str(number)) for number in range(MOST + 10)]
+    calm = [said("agent/n1", failing=False, fingerprint=str(number)) for number in range(MOST + 10)]
+    check = after(said("alertmanager", starts_s=5), *flood, *calm)
+    assert (check.failing, check.source) == (True, "alertmanager")
+    check = after(said("alertmanager", starts_s=6), said("alertmanager", failing=False, starts_s=6), *flood, *calm)
+    assert changed_check(check, said("alertmanager", starts_s=5), at(9_999_999)) is None, "what is old counts no more"
