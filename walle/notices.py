@@ -22,6 +22,7 @@ from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, R
 log = logging.getLogger(__name__)
 
 _KEPT: Final = 1000
+_MOST_WAITING: Final = 1_000  # of one project
 _ATTEMPTS: Final = 3
 _RETRY_S: Final = 5.0
 _MAIL: Final = re.compile(
@@ -71,7 +72,7 @@ def warnings_of(project: Project) -> list[str]:
 
 
 class Outbox:
-    """Queues notices and delivers them, each to everybody who hears it.
+    """Queues notices and delivers them, each to everybody who hears it; those of a project hold up no other's.
 
     Attributes:
         recent: the last thousand, oldest first.
@@ -83,7 +84,8 @@ class Outbox:
     ) -> None:
         """`recipients`: of a project; of the administrators for the empty name."""
         self._ways, self._recipients, self._retry_s = ways, recipients, retry_s
-        self._queue: asyncio.Queue[Notice] = asyncio.Queue(maxsize=10_000)
+        self._queues: dict[str, asyncio.Queue[Notice]] = {}
+        self._new: asyncio.Queue[asyncio.Queue[Notice]] = asyncio.Queue()
         self.recent: deque[Notice] = deque(maxlen=_KEPT)
         self.sent: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
@@ -95,13 +97,26 @@ class Outbox:
             log.log(level, "%s: %s", notice.project or "all", " ".join(notice.text.split()))
             self.recent.append(notice)
             try:
-                self._queue.put_nowait(notice)
+                self._queue_of(notice.project).put_nowait(notice)
             except asyncio.QueueFull:
                 self.lost[severity_name(notice.severity)] += 1
 
     async def run(self) -> None:
+        """Deliver until cancelled: its owners choose a project's recipients, who may be slow, or many."""
+        async with asyncio.TaskGroup() as projects:
+            while True:
+                projects.create_task(self._deliver_all(await self._new.get()))
+
+    def _queue_of(self, project: str) -> asyncio.Queue[Notice]:
+        queue = self._queues.get(project)
+        if queue is None:
+            queue = self._queues[project] = asyncio.Queue(maxsize=_MOST_WAITING)
+            self._new.put_nowait(queue)
+        return queue
+
+    async def _deliver_all(self, queue: asyncio.Queue[Notice]) -> None:
         while True:
-            notice = await self._queue.get()
+            notice = await queue.get()
             for address in addresses_for(self._recipients(notice.project), notice.severity):
                 await self._deliver(address, notice)
 

@@ -61,7 +61,7 @@ async def mail() -> AsyncIterator[tuple[Kept, Mail]]:
 async def delivered(outbox: Outbox, *notices: Notice) -> None:
     outbox.send(notices)
     task = asyncio.create_task(outbox.run())
-    wanted = len(notices)
+    wanted = len(notices) + sum(outbox.lost.values())
     for _ in range(200):
         if sum(outbox.sent.values()) + sum(outbox.lost.values()) >= wanted:
             break
@@ -81,6 +81,28 @@ async def test_a_critical_notice_comes_by_mail(mail: tuple[Kept, Mail]) -> None:
     assert to == ["oncall@example.net"]
     assert "Subject: [wall-e critical] healing is switched off in web" in text
     assert "project: web" in text
+
+
+class Silent:
+    """A channel to somebody who never answers."""
+
+    def takes(self, address: str) -> bool:
+        return address == "silent"
+
+    async def deliver(self, address: str, notice: Notice) -> None:
+        await asyncio.Event().wait()
+
+
+async def test_recipients_of_one_project_hold_up_no_notice_of_another(mail: tuple[Kept, Mail]) -> None:
+    kept, way = mail
+    addresses = {"web": "silent", "mail": "oncall@example.net"}
+    outbox = Outbox(
+        [Silent(), way], lambda project: [Recipient(severity=SEVERITY_ERROR, address=addresses[project])], retry_s=0.01
+    )
+    outbox.send([TRIPPED] * 2_000)
+    await delivered(outbox, Notice(SEVERITY_CRITICAL, "mail", "healing is switched off in mail"))
+    assert len(kept.mails) == 1
+    assert outbox.lost["critical"] == 1_000
 
 
 @pytest.mark.parametrize("trusted", ["mine", "other", "usual"])
