@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -39,14 +40,17 @@ class LogStream(logging.StreamHandler[TextIO]):
             super().handleError(record)
 
 
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
+
+
 class TextFormatter(logging.Formatter):
-    """One line, with the call at its end."""
+    """One line, with the call at its end: what callers say begins no other, which would look like one of ours."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
 
     def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802
-        line = super().formatMessage(record)
+        line = _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], super().formatMessage(record))
         request_id = getattr(record, "request_id", "")
         return f"{line} [{request_id}]" if request_id else line
 

@@ -139,3 +139,11 @@ def test_many_kinds_of_messages_are_remembered_within_bounds(log: logging.Logger
 
 def test_a_password_is_in_no_words_about_the_settings() -> None:
     assert "hush" not in repr(EtcdConfig(("127.0.0.1:2379",), user="hq", password="hush"))
+
+
+def test_what_a_caller_says_begins_no_line_of_its_own(log: logging.Logger) -> None:
+    """It could have written what looks like a line of the audit log."""
+    people = written(log, TextFormatter())
+    log.warning("xDS: %s subscribes", "x\r\n2026-11-26 12:00:00,000 INFO    {}\x1b[2J")
+    assert people.getvalue().count("\n") == 1
+    assert "x\\r\\n2026-11-26 12:00:00,000 INFO    {}\\x1b[2J subscribes" in people.getvalue()
