@@ -85,9 +85,7 @@ class ConsulApi:
         if not token or self._gate.tokens is None:
             self._guard.admit(call)
             return call.access
-        known = f"Bearer {token}"
-        identity = self._gate.tokens.cached_identity(known) or self._gate.tokens.identity(token, remember_as=known)
-        call.set_access(self._gate.access(identity, READ))
+        call.set_access(self._gate.access(self._gate.identify_token(token), READ))
         return call.access
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:

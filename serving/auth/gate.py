@@ -81,7 +81,18 @@ class Gate:
 
     def identify(self, call: Call) -> Identity:
         """Who calls, by the token or, without one, by the certificate. Raises Unauthenticated."""
-        identity = self._proven(call)
+        return self._unless_revoked(self._proven(call))
+
+    def identify_token(self, token: str) -> Identity:
+        """Whose token this is, in whatever header it came. Raises Unauthenticated."""
+        if self.tokens is None:
+            raise Unauthenticated("tokens are not accepted here: connect with a client certificate")
+        known = f"Bearer {token}"
+        return self._unless_revoked(
+            self.tokens.cached_identity(known) or self.tokens.identity(token, remember_as=known)
+        )
+
+    def _unless_revoked(self, identity: Identity) -> Identity:
         if self._revoked is not None:
             self._revoked.check(identity)
         return identity

@@ -11,6 +11,7 @@ import pytest
 
 from tests.gateways.test_metrics import value
 from tests.support.gateway_process import GatewayProcess, Programs, fetched
+from tests.support.sample_instances import eventually
 from tests.support.secured import Secured, served
 
 WEB = "/v1/health/service/web?passing"
@@ -124,7 +125,9 @@ async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> 
     await hq.put("web-1")
     await hq.put("db-1", "db")
     plain = files.flags({k: v for k, v in files.given().items() if k in ("jwks", "policy", "issuer", "audience")})
-    gateway = await started.gateway("consul", hq, *plain)
+    revoked = started.directory / "revoked.yaml"
+    revoked.write_text("subjects: [web-reader-2]")
+    gateway = await started.gateway("consul", hq, *plain, "--revoked", str(revoked))
     token = files.issuer.token("web-reader")
     for name, given in (("x-consul-token", token), ("authorization", f"Bearer {token}")):
         assert await ids(gateway, WEB, **{name: given}) == ["web-1"]
@@ -133,6 +136,13 @@ async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> 
         assert json.loads(body) == {"web": []}
     assert (await gateway.get(WEB))[0] == 403
     assert (await gateway.get(WEB, {"x-consul-token": "forged"}))[0] == 403
+    revoked.write_text("subjects: [web-reader]")
+    for name, given in (("authorization", f"Bearer {token}"), ("x-consul-token", token)):
+
+        async def is_refused(name: str = name, given: str = given) -> bool:
+            return (await gateway.get(WEB, {name: given}))[0] == 403
+
+        await eventually(is_refused, 20.0, f"a revoked token counts no more as {name}")
 
 
 @pytest.mark.long
