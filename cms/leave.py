@@ -81,7 +81,7 @@ class TaskService:
             return record, self.why(record)
         await self.desk.locations.fence(self.desk.settings.fence_s)
         decision, now = self.desk.current(), self.desk.clock.now()
-        wanted.state, wanted.need = State.WAITING, self._need(wanted)
+        self._weigh(wanted)
         task = task_of(Stored(wanted, 2**63), None, 0, now, self.desk.clock.wall_ms())
         obstacles, why = explain_new(self.desk.book, decision, [task], now)
         is_impossible = any(obstacle.wait is WaitCause.IMPOSSIBLE for obstacle in obstacles)
@@ -160,7 +160,7 @@ class TaskService:
     async def _store(self, wanted: ledger_pb2.Task) -> None:
         now_ms = self.desk.clock.wall_ms()
         wanted.created_ms = wanted.since_ms = now_ms
-        wanted.state, wanted.need = State.WAITING, self._need(wanted)
+        self._weigh(wanted)
         if wanted.already_running:
             if wanted.issuer not in self.desk.settings.issuers:
                 raise invalid(
@@ -176,6 +176,12 @@ class TaskService:
             raise RecordChanged(f"task {wanted.id} was created in the meantime")
         change.put(TASK, wanted.id, wanted)
         await change.commit(1.0)
+
+    def _weigh(self, wanted: ledger_pb2.Task) -> None:
+        """Write down its need, and what counts of what its issuer says."""
+        wanted.state, wanted.need = State.WAITING, self._need(wanted)
+        if wanted.action != "roll-out" or wanted.issuer not in self.desk.settings.rollout_issuers:
+            wanted.max_failures = 0
 
     def _need(self, wanted: ledger_pb2.Task) -> str:
         """Its place in the order of need: what an issuer says counts if the settings name it."""

@@ -63,7 +63,8 @@ behaviour: Final = together(
         "--rollout-issuer",
         multiple=True,
         metavar="NAME=IDENTITY",
-        help="Issuer whose roll-backs are urgent, and who may speak for it; repeatable.",
+        help="Issuer whose roll-backs are urgent and whose roll-outs need not count on lost instances, and who may "
+        "speak for it; repeatable.",
     ),
     _decisions.option(
         "--settle", type=Duration(), default="5s", help="Decide a group once no task has joined it for this long."

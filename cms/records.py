@@ -50,6 +50,7 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
         overdue_at=now + (record.overdue_ms - wall_ms) / 1000 if record.overdue_ms else float("inf"),
         need=need_of(record),
         asked_at=now - max(0, wall_ms - record.created_ms) / 1000 if before is None else before.asked_at,
+        max_failures=record.max_failures,
     )
 
 

@@ -29,6 +29,7 @@ _SAME: Final = (
     "confirm",
     "already_running",
     "rollback",
+    "max_failures",
 )
 
 

@@ -17,7 +17,7 @@ def ledger_instance(
         before: the same instance (by its uid) as it was known.
         is_new: it appeared while the location was followed.
     """
-    meta, ready = message.meta, message.status.ready
+    meta, ready, agent = message.meta, message.status.ready, message.status.agent
     is_ready = _READY.get(ready.status)
     return Instance(
         InstanceKey(location, meta.id),
@@ -30,6 +30,7 @@ def ledger_instance(
         cluster=meta.cluster,
         labels=dict(meta.labels),
         reason=": ".join(filter(None, (ready.reason, ready.message))),
+        is_silent=agent.status == instance_pb2.CONDITION_STATUS_FALSE and agent.reason != "NeverReported",
     )
 
 

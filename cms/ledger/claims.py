@@ -36,6 +36,7 @@ class Obstacle(NamedTuple):
         left: what would be left available, or under work.
         text: of a window, why it is closed.
         retry_s: of a window, when it opens, from now.
+        left_out: of a budget, how many lost instances are not counted on.
     """
 
     kind: str
@@ -45,6 +46,7 @@ class Obstacle(NamedTuple):
     left: int = 0
     text: str = ""
     retry_s: float = 0.0
+    left_out: int = 0
 
 
 @dataclass(slots=True)
@@ -60,6 +62,7 @@ class Claim:
         domains: by limit.
         silent: locations that it depends on and that are not known.
         services, projects: of what it takes, ready or not.
+        max_failures: so many lost instances of a budget are taken off its total.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -71,11 +74,12 @@ class Claim:
     silent: frozenset[str] = frozenset()
     services: frozenset[str] = frozenset()
     projects: frozenset[str] = frozenset()
+    max_failures: int = 0
 
 
 def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
     """What tasks that hold nothing yet would take. `locations`: all there are."""
-    claim = Claim()
+    claim = Claim(max_failures=min((task.max_failures for task in tasks), default=0))
     hosts = {host for task in tasks for host in task.hosts}
     keys = _away_s(tasks, picture)
     for key, away_s in keys.items():
@@ -124,11 +128,21 @@ def _is_indifferent(tally: BudgetTally, claim: Claim) -> bool:
     return tally.budget.brief is None or is_brief(tally, claim)
 
 
-def ordinary_or_brief_floor(tally: BudgetTally, picture: InstanceIndex, overdue: Set[str]) -> int:
-    """The floor for brief work: the ordinary one beside a hold that has outlasted its bound."""
+def ordinary_floor(tally: BudgetTally, claim: Claim) -> int:
+    """What must stay beside work that is not brief."""
+    if claim.max_failures and tally.lost:
+        return tally.budget.floor(tally.total_without_lost(claim.max_failures))
+    return tally.floor
+
+
+def floor_for_claim(tally: BudgetTally, claim: Claim, picture: InstanceIndex, overdue: Set[str]) -> int:
+    """What must stay when a claim is granted. Of brief work the ordinary floor beside a hold past its bound."""
+    floor = ordinary_floor(tally, claim)
+    if not is_brief(tally, claim):
+        return floor
     held = tally.apart[TallyPlace.HELD] if overdue else ()
     is_late = any(not overdue.isdisjoint(picture.holders(picture.instances[key])) for key in held)
-    return tally.floor if is_late else min(tally.floor, tally.budget.brief_floor(tally.total))
+    return floor if is_late else min(floor, tally.budget.brief_floor(tally.total))
 
 
 class Round:
@@ -149,9 +163,9 @@ class Round:
     def floor(self, name: str, claim: Claim) -> int:
         """What must stay of a budget when a claim is granted."""
         tally = self._picture.tallies[name]
-        if name in self._ordinary or not is_brief(tally, claim):
-            return tally.floor
-        return ordinary_or_brief_floor(tally, self._picture, self._overdue)
+        if name in self._ordinary:
+            return ordinary_floor(tally, claim)
+        return floor_for_claim(tally, claim, self._picture, self._overdue)
 
     def take(self, claim: Claim) -> None:
         """Count a claim, granted or reserved."""
@@ -183,7 +197,8 @@ class Round:
             taken = self._taken_of(name)
             left, floor = tally.available - len(taken) - len(keys - taken), self.floor(name, claim)
             if left < floor:
-                found.append(Obstacle("budget", name, self._budget_wait(tally, claim, floor), floor, left))
+                wait, left_out = self._budget_wait(tally, claim, floor), min(tally.lost, claim.max_failures)
+                found.append(Obstacle("budget", name, wait, floor, left, left_out=left_out))
         return found
 
     def limits(self, claim: Claim) -> list[Obstacle]:

@@ -20,8 +20,7 @@ from cms.ledger.claims import (
     Round,
     WaitCause,
     claim_of,
-    is_brief,
-    ordinary_or_brief_floor,
+    floor_for_claim,
 )
 from cms.ledger.instances import InstanceKey
 from cms.ledger.states import State, TaskEvent
@@ -311,7 +310,7 @@ def _still_fits(
             uncertain[name] = uncertain.get(name, 0) + (standing.value == TallyPlace.UNCERTAIN)
     for name, count in uncertain.items():
         tally = book.picture.tallies[name]
-        floor = ordinary_or_brief_floor(tally, book.picture, overdue) if is_brief(tally, claim) else tally.floor
+        floor = floor_for_claim(tally, claim, book.picture, overdue)
         if tally.available + len(freed.get(name, ())) - count < floor:
             return False
     return True

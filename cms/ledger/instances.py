@@ -36,6 +36,7 @@ class Instance:
         is_ready: None: never reported.
         was_ready: it was ready once, as far as is known; otherwise it does not count yet.
         reason: why it is not ready, as its agent or HQ says.
+        is_silent: HQ says that its agent was heard before, and is not any more.
     """
 
     key: InstanceKey
@@ -47,6 +48,7 @@ class Instance:
     cluster: str = ""
     labels: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
+    is_silent: bool = False
 
     @property
     def counts(self) -> bool:

@@ -11,7 +11,7 @@ from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
 from cms.ledger.tally import BudgetTally, TallyPlace
-from cms.ledger.tasks import Task
+from cms.ledger.tasks import Need, Task
 
 _PLACES: Final = {
     Standing.AVAILABLE: TallyPlace.AVAILABLE,
@@ -25,6 +25,7 @@ class _Entered(NamedTuple):
 
     place: TallyPlace
     budgets: tuple[str, ...]
+    is_lost: bool = False
 
 
 @dataclass(slots=True)
@@ -64,6 +65,7 @@ class InstanceIndex:
         self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
+        self._needs: dict[str, Need] = {}  # of tasks that hold
         self._host_holders: dict[str, set[str]] = {}
         self._own_holders: dict[InstanceKey, set[str]] = {}
 
@@ -127,6 +129,7 @@ class InstanceIndex:
 
     def hold(self, task: Task) -> None:
         """A task takes its hosts and instances out of the budgets."""
+        self._needs[task.id] = task.need
         for host in task.hosts:
             self._host_holders.setdefault(host, set()).add(task.id)
         for key in task.instances:
@@ -135,6 +138,7 @@ class InstanceIndex:
 
     def release(self, task: Task) -> None:
         """It holds them no longer."""
+        self._needs.pop(task.id, None)
         for host in task.hosts:
             self._host_holders.get(host, set()).discard(task.id)
         for key in task.instances:
@@ -188,7 +192,14 @@ class InstanceIndex:
 
     def budget_entry(self, key: InstanceKey) -> tuple[TallyPlace, tuple[str, ...]]:
         """Where an instance stands, and in which budgets; none: it does not count."""
-        return self._entered[key]
+        entered = self._entered[key]
+        return entered.place, entered.budgets
+
+    def is_lost(self, instance: Instance) -> bool:
+        """HQ surely hears nobody there, and nothing but a repair keeps it away: a roll-out need not count on it."""
+        is_known = instance.key.location in self.certain
+        is_gone = is_known and instance.is_silent and not instance.is_ready
+        return is_gone and all(self._needs[holder] is Need.REPAIR for holder in self.holders(instance))
 
     def changes(self) -> Changed:
         """What has changed since the last call."""
@@ -204,7 +215,8 @@ class InstanceIndex:
     def _assess(self, instance: Instance) -> None:
         """Enter an instance into the sums as it stands now."""
         place = TallyPlace.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
-        entered = _Entered(place, self.budgets.names_selecting(instance) if instance.counts else ())
+        names = self.budgets.names_selecting(instance) if instance.counts else ()
+        entered = _Entered(place, names, self.is_lost(instance))
         if self._entered.get(instance.key) == entered:
             return
         self._leave(instance)
@@ -214,12 +226,12 @@ class InstanceIndex:
             tally = self.tallies.get(name)
             if tally is None:
                 tally = self.tallies[name] = BudgetTally(self.budgets.budget_named(name))
-            tally.add(instance.key, place)
+            tally.add(instance.key, place, is_lost=entered.is_lost)
 
     def _leave(self, instance: Instance) -> None:
-        place, names = self._entered.pop(instance.key, (TallyPlace.DOWN, ()))
+        place, names, is_lost = self._entered.pop(instance.key, _Entered(TallyPlace.DOWN, ()))
         self._changed.instance(instance.key, instance.host, names)
         for name in names:
             tally = self.tallies.get(name)
             if tally is not None:
-                tally.remove(instance.key, place)
+                tally.remove(instance.key, place, is_lost=is_lost)

@@ -24,14 +24,15 @@ class BudgetTally:
         available: how many can be counted on and are not held.
         apart: the others, by place.
         total: all of them.
+        lost: those of them that a roll-out may take off the total.
         floor: how many must stay available.
     """
 
-    __slots__ = ("apart", "available", "budget", "floor", "total")
+    __slots__ = ("apart", "available", "budget", "floor", "lost", "total")
 
     def __init__(self, budget: Budget) -> None:
         self.budget = budget
-        self.available = self.total = 0
+        self.available = self.total = self.lost = 0
         self.floor = budget.floor(0)
         self.apart: dict[TallyPlace, set[InstanceKey]] = {
             TallyPlace.HELD: set(),
@@ -39,16 +40,22 @@ class BudgetTally:
             TallyPlace.UNCERTAIN: set(),
         }
 
-    def add(self, key: InstanceKey, place: TallyPlace) -> None:
+    def total_without_lost(self, most: int) -> int:
+        """What shares and max_unavailable refer to for who may leave out at most so many of the lost."""
+        return self.total - min(self.lost, most)
+
+    def add(self, key: InstanceKey, place: TallyPlace, *, is_lost: bool = False) -> None:
         self._grow(1)
+        self.lost += is_lost
         if place is TallyPlace.AVAILABLE:
             self.available += 1
         else:
             self.apart[place].add(key)
 
-    def remove(self, key: InstanceKey, place: TallyPlace) -> None:
-        """It must have been added at this place."""
+    def remove(self, key: InstanceKey, place: TallyPlace, *, is_lost: bool = False) -> None:
+        """It must have been added like this."""
         self._grow(-1)
+        self.lost -= is_lost
         if place is TallyPlace.AVAILABLE:
             self.available -= 1
         else:

@@ -42,6 +42,7 @@ class Task:
         polled_at: when somebody asked for it last.
         since: when it came into its state.
         need: who goes first.
+        max_failures: of a roll-out: so many lost instances of a budget need not be counted on.
         asked_at: since when its issuer has been asking for the same hosts.
         overdue_at: a hold is overdue from then on.
     """
@@ -62,6 +63,7 @@ class Task:
     overdue_at: float = float("inf")
     need: Need = Need.PLANNED
     asked_at: float = 0.0
+    max_failures: int = 0
 
     @property
     def proves_itself(self) -> bool:

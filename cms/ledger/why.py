@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from cms.ledger.book import TaskLedger
-from cms.ledger.claims import Obstacle, WaitCause, claim_of
+from cms.ledger.claims import Claim, Obstacle, WaitCause, claim_of, ordinary_floor
 from cms.ledger.decide import Decision, UnitWait, consider
 from cms.ledger.instances import Instance, Standing
 from cms.ledger.limits import PLURALS, DomainLimit
@@ -92,10 +92,12 @@ class Why:
         return replace(self, message=message, budgets=[one.visible_part(task, instance) for one in self.budgets])
 
 
-def view(book: TaskLedger, name: str, needs: int = 0, *, blocks: bool = False) -> BudgetView:
-    """How a budget stands. Raises KeyError: no instance ever came under it."""
-    tally = book.picture.tallies[name]
-    seen = BudgetView(name, tally.budget.words(), tally.total, tally.floor, tally.available, needs, blocks)
+def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: bool = False) -> BudgetView:
+    """How a budget stands, for a claim or for everybody. Raises KeyError: no instance ever came under it."""
+    tally, claim = book.picture.tallies[name], claim or Claim()
+    needs, floor = len(claim.taken.get(name, ())), ordinary_floor(tally, claim)
+    total = tally.total_without_lost(claim.max_failures)
+    seen = BudgetView(name, tally.budget.words(), total, floor, tally.available, needs, blocks)
     counts: Counter[str] = Counter()
     for key in tally.apart[TallyPlace.HELD]:
         counts.update(book.picture.holders(book.picture.instances[key]))
@@ -181,8 +183,7 @@ def _with_facts(
     blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
     why = Why(words, retry_s)
     for name in sorted(claim.all):
-        needs = len(claim.taken.get(name, ()))
-        why.budgets.append(view(book, name, needs, blocks=("budget", name) in blocking))
+        why.budgets.append(view(book, name, claim, blocks=("budget", name) in blocking))
     for name in sorted(claim.domains):
         busy = tuple(sorted(book.limits.busy[name]))
         why.limits.append(LimitView(book.limits.by_name[name], busy, ("limit", name) in blocking))
@@ -199,7 +200,9 @@ def _words(book: TaskLedger, obstacle: Obstacle) -> str:
     if obstacle.kind == "limit":
         return _limit_words(book, obstacle)
     seen = view(book, obstacle.name)
-    rule = f"budget {seen.name} ({seen.rule}) must keep {seen.floor} of {seen.total} available"
+    lost = f", {obstacle.left_out} lost ones left out" if obstacle.left_out else ""
+    of = f"{seen.total - obstacle.left_out} available{lost}"
+    rule = f"budget {seen.name} ({seen.rule}) must keep {obstacle.needed} of {of}"
     if obstacle.wait is WaitCause.IMPOSSIBLE:
         return (
             f"{rule}: this request cannot be granted even when all are ready. Add instances, lower the floor, or ask "

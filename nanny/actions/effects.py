@@ -15,7 +15,7 @@ from nanny.automaton.service import RunningAction, SnapshotState
 from nanny.automaton.states import Current, SnapshotEvent
 from nanny.records import kinds
 from nanny.rollout.views import Key
-from nanny.world.leave import ApprovalAnswer, ApprovalPort, Hold
+from nanny.world.leave import ApprovalAnswer, ApprovalPort, ApprovalRequest, Hold
 from nanny.world.silences import silent_instances
 from nanny.world.writing import InstanceWrite, InstanceWriter, Written
 from nannypb.v1 import records_pb2
@@ -102,8 +102,15 @@ class Effects:
 
     async def ask(self, task: str, subject: ServiceContext, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
         """Final leave for these instances: requested, and confirmed directly before the effect."""
-        is_rollback = subject.service.rolling_back
-        answer = await self.leave.ask(task, subject.id, instances, comment, is_rollback=is_rollback)
+        request = ApprovalRequest(
+            task,
+            subject.id,
+            instances,
+            comment,
+            is_rollback=subject.service.rolling_back,
+            max_failures=subject.policy.failures(len(subject.instances)),
+        )
+        answer = await self.leave.ask(request)
         return await self.leave.confirm(task) if answer.granted else answer
 
     async def silent(self, subject: ServiceContext, keys: Set[Key]) -> set[Key]:

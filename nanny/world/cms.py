@@ -15,7 +15,7 @@ from cmspb.v1 import cms_stubs
 from hqclient import Credentials
 from hqclient.links import insecure_channel
 from nanny.rollout.views import Key
-from nanny.world.leave import GRANTED, ApprovalAnswer, Hold
+from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -43,18 +43,23 @@ class CmsLeave:
         self._channels = [open_channel(address) for address in addresses]
         self._stubs = [cms_stubs.CmsServiceStub(channel) for channel in self._channels]
 
-    async def ask(
-        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
-    ) -> ApprovalAnswer:
-        wanted = _task(task, instances, comment=f"{service}: {comment}", confirm=True, rollback=is_rollback)
+    async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+        message = _task(
+            wanted.task,
+            wanted.instances,
+            comment=f"{wanted.service}: {wanted.comment}",
+            confirm=True,
+            rollback=wanted.is_rollback,
+            max_failures=wanted.max_failures,
+        )
         try:
-            answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=wanted))
+            answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=message))
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
                 return _error_answer(error)
-            return await self._look(task)  # it was declared: the same work under another description
+            return await self._look(wanted.task)  # it was declared: the same work under another description
         found = _answer(answer.state)
-        return found if found.granted or len(instances) < 2 else await self._with_budgets(task, found)
+        return found if found.granted or len(wanted.instances) < 2 else await self._with_budgets(wanted.task, found)
 
     async def _with_budgets(self, task: str, answer: ApprovalAnswer) -> ApprovalAnswer:
         """The refusal, with what its budgets have to do with it."""

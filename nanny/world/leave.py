@@ -29,6 +29,23 @@ GRANTED = ApprovalAnswer(granted=True)
 
 
 @dataclass(frozen=True, slots=True)
+class ApprovalRequest:
+    """Instances of a service that a task shall take away.
+
+    Attributes:
+        is_rollback: it goes back from a roll-out that failed, before planned work and outside of windows.
+        max_failures: so many lost instances of the service are not counted on.
+    """
+
+    task: str
+    service: str
+    instances: Sequence[Key]
+    comment: str
+    is_rollback: bool = False
+    max_failures: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Hold:
     """Leave that somebody holds for these instances, and for all on these hosts."""
 
@@ -45,13 +62,8 @@ class ApprovalPort(Protocol):
 
     address: str
 
-    async def ask(
-        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
-    ) -> ApprovalAnswer:
-        """Create the task unless it is there, and return its state. Provisional until `confirm`.
-
-        `is_rollback`: it goes back from a roll-out that failed, before planned work and outside of windows.
-        """
+    async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+        """Create the task unless it is there, and return its state. Provisional until `confirm`."""
         ...
 
     async def confirm(self, task: str) -> ApprovalAnswer:
@@ -76,9 +88,7 @@ class NoCms:
 
     address = ""
 
-    async def ask(
-        self, task: str, service: str, instances: Sequence[Key], comment: str, *, is_rollback: bool = False
-    ) -> ApprovalAnswer:
+    async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
         return GRANTED
 
     async def confirm(self, task: str) -> ApprovalAnswer:

@@ -23,6 +23,7 @@ from tests.cms.oracle import Facts
 
 LOCATIONS = ("ams", "fra")
 RULES = Rules()
+_NOWHERE = InstanceKey("ams", "nowhere")
 _ACTIONS = ("reboot", "reboot", "reboot", "redeploy", "deactivate", "prepare", "temporary-unreachable")
 
 
@@ -37,9 +38,14 @@ class Client:
 
 @dataclass
 class History:
-    """One run. `run` raises AssertionError with the seed's number where a promise is broken."""
+    """One run. `run` raises AssertionError with the seed's number where a promise is broken.
+
+    Attributes:
+        has_rollouts: some tasks are roll-outs, and some instances are lost.
+    """
 
     seed: int
+    has_rollouts: bool = False
     steps: int = 60
     now: float = 1000.0
     grants: int = 0
@@ -48,6 +54,7 @@ class History:
 
     def __post_init__(self) -> None:
         rng = self.rng = random.Random(self.seed)
+        self.lot = random.Random(f"roll-outs of {self.seed}")  # apart: the others' histories stay as they are
         self.heard: dict[InstanceKey, float] = {}
         self.work_ended: list[tuple[tuple[str, ...], tuple[InstanceKey, ...], float]] = []
         self.stuck: dict[tuple[str, str, str], float] = {}
@@ -118,7 +125,9 @@ class History:
         """No grant of one round, all together, takes a floor with it."""
         granted = [self.book.tasks[c.task_id] for c in changes if c.event in (TaskEvent.GRANT, TaskEvent.OFFER)]
         working = [t for t in granted if t.action != "prepare"]
-        assert not working or not facts.breaks(working, facts.all_touched(working)), f"seed {self.seed}"
+        for allowed in {t.max_failures for t in working}:
+            unit = [t for t in working if t.max_failures == allowed]
+            assert not facts.breaks(unit, facts.all_touched(unit)), f"seed {self.seed}"
 
     def _apply(self, changes: list[TaskChange]) -> None:
         for change in changes:
@@ -146,6 +155,9 @@ class History:
 
     def _ask(self, client: Client) -> None:
         rng = self.rng
+        if self.has_rollouts and self.lot.random() < 0.4:
+            self._ask_for_rollout(client)
+            return
         group = rng.choice(("", "", "g1", "g2"))
         for _ in range(rng.randint(1, 3) if group else 1):
             self.orders += 1
@@ -168,6 +180,23 @@ class History:
                 )
             )
 
+    def _ask_for_rollout(self, client: Client) -> None:
+        keys = sorted(self.book.picture.instances)
+        self.orders += 1
+        self.book.put_task(
+            Task(
+                f"t{self.orders}",
+                self.orders,
+                "roll-out",
+                instances=tuple(self.lot.sample(keys, min(len(keys), self.lot.randint(1, 3)))) or (_NOWHERE,),
+                owner=client.name,
+                confirm=client.confirms,
+                added_at=self.now,
+                polled_at=self.now,
+                max_failures=self.lot.randint(0, 2),
+            )
+        )
+
     def _confirm(self, task: Task) -> None:
         if task.state is not State.PROVISIONAL:
             return
@@ -182,7 +211,7 @@ class History:
             gone = {c.task_id for c in withdrawals(self.book, self.now)}
             later = [t for u in oracle.units(facts, "provisional") for t in u if t.order > unit[0].order]
             without = replace(facts, tasks=[t for t in facts.tasks if t not in unit and t.id not in gone])
-            broken = oracle.still_breaks(without, unit, [t for t in later if t.id not in gone])
+            broken = oracle.still_breaks(facts, without, unit, [t for t in later if t.id not in gone])
             assert not broken, f"seed {self.seed}: confirmed below a floor"
         self._apply(answer)
 
@@ -228,12 +257,13 @@ class History:
         if self.rng.random() < 0.2:
             self.book.picture.believe(self.rng.sample(LOCATIONS, self.rng.randint(0, 1)))
         elif (some := self._some()) is not None:
-            self.book.picture.put_instance(replace(some, is_ready=False))
+            is_silent = self.has_rollouts and self.lot.random() < 0.7
+            self.book.picture.put_instance(replace(some, is_ready=False, is_silent=is_silent))
 
     def _repair_something(self) -> None:
         self.book.picture.believe(LOCATIONS)
         if (some := self._some()) is not None:
-            self._put(replace(some, is_ready=True, was_ready=True))
+            self._put(replace(some, is_ready=True, was_ready=True, is_silent=False))
 
     def _change_world(self) -> None:
         some = self._some()
@@ -308,7 +338,7 @@ class History:
             self.now += 30.0
             self.book.picture.believe(LOCATIONS)
             for instance in list(self.book.picture.instances.values()):
-                self._put(replace(instance, is_ready=True, was_ready=True))
+                self._put(replace(instance, is_ready=True, was_ready=True, is_silent=False))
             self._decide()
             for task in list(self.book.tasks.values()):
                 self._finish(task)

@@ -86,8 +86,14 @@ class Facts:
         doubtful = [i for i in free if not self.is_good(i) and not self.is_down(i) and i in out]
         return len(stay) - len(doubtful)
 
-    def floor(self, budget: Budget) -> int:
-        total = len(self.members(budget))
+    def is_lost(self, instance: Instance) -> bool:
+        """Nobody is heard there, and nobody holds it."""
+        return instance.is_silent and self.is_down(instance) and not self.holders(instance)
+
+    def floor(self, budget: Budget, unit: list[Task]) -> int:
+        """What the unit must leave: a roll-out need not count on lost instances, up to so many."""
+        lost = len([i for i in self.members(budget) if self.is_lost(i)])
+        total = len(self.members(budget)) - min([lost, *(t.max_failures for t in unit)])
         if budget.min_ready is not None:
             part = budget.min_ready
             return math.ceil(total * part.value / 100) if part.is_percent else part.value
@@ -103,7 +109,7 @@ class Facts:
         return [
             budget
             for budget in self.all_budgets()
-            if [i for i in takes if i in self.members(budget)] and self.left(budget, out) < self.floor(budget)
+            if [i for i in takes if i in self.members(budget)] and self.left(budget, out) < self.floor(budget, unit)
         ]
 
     def all_touched(self, unit: list[Task]) -> list[Instance]:
@@ -162,7 +168,7 @@ def _withdrawn(facts: Facts) -> set[tuple[str, str]]:
     gone: set[tuple[str, str]] = set()
     left, later = facts, list[Task]()
     for unit in reversed(units(facts, "provisional")):
-        if still_breaks(_without(left, unit), unit, later):
+        if still_breaks(facts, _without(left, unit), unit, later):
             gone |= {(t.id, "withdraw") for t in unit}
             left = _without(left, unit)
         else:
@@ -170,8 +176,11 @@ def _withdrawn(facts: Facts) -> set[tuple[str, str]]:
     return gone
 
 
-def still_breaks(without: Facts, unit: list[Task], later: list[Task]) -> bool:
-    """A unit is charged for all that nobody before it holds; what those after it hold is no help to it."""
+def still_breaks(facts: Facts, without: Facts, unit: list[Task], later: list[Task]) -> bool:
+    """A unit is charged for all that nobody before it holds; what those after it hold is no help to it.
+
+    `facts`: with all holds, which say what is lost.
+    """
     before = _without(without, later)
     takes = [i for i in before.all_touched(unit) if not before.holders(i) and not before.is_down(i)]
     for budget in before.all_budgets():
@@ -179,7 +188,7 @@ def still_breaks(without: Facts, unit: list[Task], later: list[Task]) -> bool:
         charged = [i for i in takes if i in members]
         stay = [i for i in members if before.is_good(i) and i not in takes and not without.holders(i)]
         doubtful = [i for i in charged if not before.is_good(i)]
-        if charged and len(stay) - len(doubtful) < before.floor(budget):
+        if charged and len(stay) - len(doubtful) < facts.floor(budget, unit):
             return True
     return False
 
@@ -242,7 +251,7 @@ def _waits_for(facts: Facts, unit: list[Task], ahead: list[list[Task]]) -> tuple
     others = [i for u in ahead for i in facts.all_touched(u) if not facts.is_down(i) and not facts.holders(i)]
     takes = [i for i in touched if not facts.is_down(i) and not facts.holders(i)]
     for budget in facts.breaks(unit, others + takes):
-        wait = _budget_wait(facts, budget, touched)
+        wait = _budget_wait(facts, budget, unit, touched)
         waits.add(wait)
         rejects = rejects or (wait == "impossible" and budget.rejects)
     for limit in facts.limits:
@@ -250,8 +259,8 @@ def _waits_for(facts: Facts, unit: list[Task], ahead: list[list[Task]]) -> tuple
     return waits, rejects
 
 
-def _budget_wait(facts: Facts, budget: Budget, touched: list[Instance]) -> str:
-    members, floor = facts.members(budget), facts.floor(budget)
+def _budget_wait(facts: Facts, budget: Budget, unit: list[Task], touched: list[Instance]) -> str:
+    members, floor = facts.members(budget), facts.floor(budget, unit)
     if len([m for m in members if m not in touched]) < floor:
         return "impossible"
     late = facts.overdue()

@@ -9,11 +9,11 @@ import pytest
 from tests.cms.histories import History
 
 
-def run(seeds: range) -> Counter[str]:
+def run(seeds: range, *, has_rollouts: bool = False) -> Counter[str]:
     """How often each event happened in all of them."""
     events: Counter[str] = Counter()
     for seed in seeds:
-        history = History(seed)
+        history = History(seed, has_rollouts)
         history.run()
         events += history.events
     return events
@@ -27,8 +27,9 @@ def _is_useful(events: Counter[str], histories: int) -> None:
 
 
 @pytest.mark.long
-def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is() -> None:
-    _is_useful(run(range(60)), 60)
+@pytest.mark.parametrize("has_rollouts", [False, True])
+def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is(*, has_rollouts: bool) -> None:
+    _is_useful(run(range(60), has_rollouts=has_rollouts), 60)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.claims import Claim, claim_of
 from cms.ledger.hearing import Hearing
 from cms.ledger.picture import Changed, InstanceIndex
-from cms.ledger.tally import TallyPlace
+from cms.ledger.tally import BudgetTally, TallyPlace
 from cms.ledger.tasks import Task, UnitKey
 from control.amounts import Amount
 from tests.cms.histories import History
@@ -88,6 +88,22 @@ def forgets_who_gave_up_his_place(patch: Patch) -> None:
     patch.setattr(ClaimCache, "took", lambda *_, **__: None)
 
 
+def counts_on_the_lost_in_roll_outs(patch: Patch) -> None:
+    patch.setattr(BudgetTally, "total_without_lost", lambda self, _: self.total)
+
+
+def leaves_out_more_of_the_lost_than_may_fail(patch: Patch) -> None:
+    patch.setattr(BudgetTally, "total_without_lost", lambda self, most: self.total - self.lost * bool(most))
+
+
+def takes_what_planned_work_holds_for_lost(patch: Patch) -> None:
+    patch.setattr(InstanceIndex, "is_lost", lambda _, instance: instance.is_silent and not instance.is_ready)
+
+
+def takes_what_is_not_ready_for_lost(patch: Patch) -> None:
+    patch.setattr(InstanceIndex, "is_lost", lambda self, one: not one.is_ready and not self.holders(one))
+
+
 BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     rounds_to_the_unsafe_side,
     never_withdraws,
@@ -100,6 +116,10 @@ BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     charges_shared_hosts_to_nobody,
     forgets_that_instances_changed,
     forgets_who_gave_up_his_place,
+    counts_on_the_lost_in_roll_outs,
+    leaves_out_more_of_the_lost_than_may_fail,
+    takes_what_planned_work_holds_for_lost,
+    takes_what_is_not_ready_for_lost,
 )
 
 
@@ -109,7 +129,7 @@ def test_it_is_found(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
     bug(monkeypatch)
     for seed in range(_MOST_HISTORIES):
         try:
-            History(seed).run()
+            History(seed, has_rollouts="lost" in bug.__name__).run()
         except AssertionError:
             return
         except Exception as error:  # a broken sum may raise before the oracle looks

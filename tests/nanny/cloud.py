@@ -130,7 +130,8 @@ class Cloud:
         if with_cms:
             words = ("serve", "--etcd", self._etcd, "--prefix", f"{self._prefix}cms/", *self._location_flags)
             more = ("--term", "2s", "--settle", "0.5s", "--fence", "500ms", "--default-budget", "10%")
-            self.cms = Program("cms.main", (*words, *more, *_FREE), self.directory / "cms.log")
+            flags = (*more, "--rollout-issuer", "nanny", *_FREE)
+            self.cms = Program("cms.main", (*words, *flags), self.directory / "cms.log")
             await self.cms.start()
         for name in LOCATIONS:
             for number in range(per_location):

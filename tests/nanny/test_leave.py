@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
@@ -22,13 +23,17 @@ from nanny.rollout.views import Stage
 from nanny.snapshots.content import read_content
 from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
-from nanny.world.leave import GRANTED, ApprovalAnswer, Hold, NoCms
+from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold, NoCms
 from nanny.world.pictures import ServiceView
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
 from tests.cms.cloud import Cms, service_of
 
 WEB_0 = Hold("nanny-web-1-0-1", frozenset({("ams", "web-0")}))
+
+
+def request(task: str, *instances: str, comment: str = "batch 1") -> ApprovalRequest:
+    return ApprovalRequest(task, "web", [("ams", name) for name in instances], comment)
 
 
 @asynccontextmanager
@@ -44,13 +49,13 @@ async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_gra
     async with service_of(10, issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         assert not await leave.declare([WEB_0])  # nobody asked
         cms.server.controller._epoch.is_first = False  # as after a restore: an epoch with a predecessor
-        answer = await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1")
+        answer = await leave.ask(request("nanny-web-2-0-1", "web-1"))
         assert not answer.granted
         assert "restored or replaced" in answer.why
         assert await leave.declare([WEB_0])
         assert not await leave.declare([WEB_0])
         assert cms.server.desk.tasks[WEB_0.task].state == "granted"
-        assert (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "the same work")).granted
+        assert (await leave.ask(request(WEB_0.task, "web-0", comment="the same work"))).granted
         assert await leave.give_back(WEB_0.task)
         await cms.becomes_granted("nanny-web-2-0-1")
 
@@ -58,7 +63,7 @@ async def test_running_batches_are_declared_to_a_cms_in_a_new_epoch_and_stay_gra
 async def test_a_batch_that_the_restored_cms_knows_as_waiting_is_declared_as_running() -> None:
     async with service_of(10, issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         cms.server.controller._epoch.is_first = False
-        assert not (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
+        assert not (await leave.ask(request(WEB_0.task, "web-0"))).granted
         assert await leave.declare([WEB_0])
         assert cms.server.desk.tasks[WEB_0.task].state == "granted"
 
@@ -81,7 +86,7 @@ def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_thei
 
 async def test_who_asks_for_more_than_a_floor_ever_leaves_is_told_how_many_that_are() -> None:
     async with service_of(10) as (_, cms), leave_of(cms) as leave:
-        answer = await leave.ask("nanny-web-1-0-2", "web", [("ams", "web-0"), ("ams", "web-1")], "batch 1")
+        answer = await leave.ask(request("nanny-web-1-0-2", "web-0", "web-1"))
         assert (answer.granted, answer.at_most, answer.by_budget) == (False, 1, True)
 
 
@@ -108,33 +113,35 @@ async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
     async with service_of(10, rollout_issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         windows = {"name": "all", "freeze": [{"begin": "2000-01-01", "end": "2100-01-01", "reason": "calm"}]}
         assert (await cms.call_connect("PutWindows", {"windows": windows})).status == 200
-        forward = await leave.ask("nanny-web-1-0-1", "web", [("ams", "web-0")], "batch 1")
+        forward = await leave.ask(request("nanny-web-1-0-1", "web-0"))
         assert not forward.granted
-        assert (await leave.ask("nanny-web-2-0-1", "web", [("ams", "web-1")], "batch 1", is_rollback=True)).granted
+        assert (await leave.ask(replace(request("nanny-web-2-0-1", "web-1"), is_rollback=True))).granted
         assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
 
 
 @pytest.mark.parametrize("rolling_back", [False, True])
-async def test_a_batch_asks_as_a_roll_back_while_the_policy_rolls_back(*, rolling_back: bool) -> None:
-    asked: list[bool] = []
+async def test_a_batch_says_whether_it_rolls_back_and_how_many_may_fail(*, rolling_back: bool) -> None:
+    asked: list[ApprovalRequest] = []
 
     class Leave(NoCms):
-        async def ask(self, *_: object, is_rollback: bool = False) -> ApprovalAnswer:
-            asked.append(is_rollback)
+        async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+            asked.append(wanted)
             return GRANTED
 
     effects = Effects.__new__(Effects)
     effects.leave = Leave()
-    subject = SimpleNamespace(id="web", service=ManagedService(rolling_back=rolling_back))
+    subject = SimpleNamespace(
+        id="web", service=ManagedService(rolling_back=rolling_back), policy=Policy(), instances=range(6)
+    )
     await effects.ask("t", cast("ServiceContext", subject), [("ams", "web-0")], "batch 1")
-    assert asked == [rolling_back]
+    assert [(one.is_rollback, one.max_failures) for one in asked] == [(rolling_back, 1)]
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:
     async with service_of(30) as (_, cms), leave_of(cms) as leave:
         await cms.ask("reboot", "h1")
         await cms.becomes("reboot", "ok")
-        assert (await leave.ask(WEB_0.task, "web", sorted(WEB_0.instances), "batch 1")).granted
+        assert (await leave.ask(request(WEB_0.task, "web-0"))).granted
         [hold] = await leave.holds_of_others("web")
         assert hold.task == "reboot"
         assert hold.covers(("ams", "web-1"), "h1")

@@ -259,12 +259,14 @@ async def test_reboots_by_the_cms_in_the_middle_of_a_roll_out_share_its_floor(tm
         assert_held(reader)
 
 
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("with_cms", [False, True])
 async def test_a_revision_that_crashes_after_each_start_is_stopped_at_its_first_batch_beside_a_dead_host(
-    tmp_path: Path, etcd: SharedEtcd
+    tmp_path: Path, etcd: SharedEtcd, *, with_cms: bool
 ) -> None:
-    """Six hosts, one of them dead: it fails neither the roll-out nor the way back."""
+    """Six hosts, one of them dead: it fails neither the roll-out nor the way back, nor does it use up the budget."""
     flags = ("--liveness-timeout", "8s")
-    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, *flags) as (cloud, reader):
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, *flags, with_cms=with_cms) as (cloud, reader):
         await cloud.create(maxUnavailable="1", minReadyS=1, soakS=12, progressDeadlineS=60, rollBack=True)
         v1 = await first(cloud, reader)
         reader.floor = len(NAMES) - 3  # of those: one away, one tolerated failure, and the dead one

@@ -30,7 +30,7 @@ class InstanceRef(_message.Message):
     def __init__(self, location: _Optional[str] = ..., id: _Optional[str] = ...) -> None: ...
 
 class Task(_message.Message):
-    __slots__ = ("id", "action", "host", "instance", "issuer", "type", "group_id", "comment", "failure", "confirm", "already_running", "rollback")
+    __slots__ = ("id", "action", "host", "instance", "issuer", "type", "group_id", "comment", "failure", "confirm", "already_running", "rollback", "max_failures")
     ID_FIELD_NUMBER: _ClassVar[int]
     ACTION_FIELD_NUMBER: _ClassVar[int]
     HOST_FIELD_NUMBER: _ClassVar[int]
@@ -43,6 +43,7 @@ class Task(_message.Message):
     CONFIRM_FIELD_NUMBER: _ClassVar[int]
     ALREADY_RUNNING_FIELD_NUMBER: _ClassVar[int]
     ROLLBACK_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
     id: str
     action: str
     host: _containers.RepeatedScalarFieldContainer[str]
@@ -55,7 +56,8 @@ class Task(_message.Message):
     confirm: bool
     already_running: bool
     rollback: bool
-    def __init__(self, id: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[InstanceRef, _Mapping]]] = ..., issuer: _Optional[str] = ..., type: _Optional[str] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., rollback: _Optional[bool] = ...) -> None: ...
+    max_failures: int
+    def __init__(self, id: _Optional[str] = ..., action: _Optional[str] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[InstanceRef, _Mapping]]] = ..., issuer: _Optional[str] = ..., type: _Optional[str] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., rollback: _Optional[bool] = ..., max_failures: _Optional[int] = ...) -> None: ...
 
 class TaskState(_message.Message):
     __slots__ = ("task", "status", "message", "is_provisional", "create_time", "since_time", "is_overdue", "owner", "retry_after_seconds", "note", "need")

@@ -8,7 +8,7 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 DESCRIPTOR: _descriptor.FileDescriptor
 
 class Task(_message.Message):
-    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note", "access", "need", "rollback", "fleet_group")
+    __slots__ = ("id", "order", "state", "action", "type", "issuer", "owner", "is_wire", "host", "instance", "group_id", "comment", "extra", "failure", "confirm", "already_running", "created_ms", "since_ms", "overdue_ms", "polls", "confirming", "confirmed", "note", "access", "need", "rollback", "fleet_group", "max_failures")
     ID_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     STATE_FIELD_NUMBER: _ClassVar[int]
@@ -36,6 +36,7 @@ class Task(_message.Message):
     NEED_FIELD_NUMBER: _ClassVar[int]
     ROLLBACK_FIELD_NUMBER: _ClassVar[int]
     FLEET_GROUP_FIELD_NUMBER: _ClassVar[int]
+    MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
     id: str
     order: int
     state: str
@@ -63,7 +64,8 @@ class Task(_message.Message):
     need: str
     rollback: bool
     fleet_group: str
-    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ..., access: _Optional[str] = ..., need: _Optional[str] = ..., rollback: _Optional[bool] = ..., fleet_group: _Optional[str] = ...) -> None: ...
+    max_failures: int
+    def __init__(self, id: _Optional[str] = ..., order: _Optional[int] = ..., state: _Optional[str] = ..., action: _Optional[str] = ..., type: _Optional[str] = ..., issuer: _Optional[str] = ..., owner: _Optional[str] = ..., is_wire: _Optional[bool] = ..., host: _Optional[_Iterable[str]] = ..., instance: _Optional[_Iterable[_Union[Instance, _Mapping]]] = ..., group_id: _Optional[str] = ..., comment: _Optional[str] = ..., extra: _Optional[str] = ..., failure: _Optional[str] = ..., confirm: _Optional[bool] = ..., already_running: _Optional[bool] = ..., created_ms: _Optional[int] = ..., since_ms: _Optional[int] = ..., overdue_ms: _Optional[int] = ..., polls: _Optional[int] = ..., confirming: _Optional[str] = ..., confirmed: _Optional[str] = ..., note: _Optional[_Iterable[_Union[Note, _Mapping]]] = ..., access: _Optional[str] = ..., need: _Optional[str] = ..., rollback: _Optional[bool] = ..., fleet_group: _Optional[str] = ..., max_failures: _Optional[int] = ...) -> None: ...
 
 class Instance(_message.Message):
     __slots__ = ("location", "id")
