@@ -19,11 +19,16 @@ from tests.support.sample_instances import eventually
 
 
 class NodeProcess:
-    """One agent over one directory and one socket."""
+    """One agent over one directory and one socket.
+
+    Attributes:
+        environment: more variables for its next start.
+    """
 
     def __init__(self, directory: Path, socket: Path, *arguments: str) -> None:
         self.directory = directory
         self.log = directory.with_suffix(".log")
+        self.environment: dict[str, str] = {}
         self._arguments = ("--socket", str(socket), *arguments)
         self._process: asyncio.subprocess.Process | None = None
 
@@ -42,7 +47,7 @@ class NodeProcess:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=clean_environment(),
+                env=clean_environment() | self.environment,
             )
         return self
 
