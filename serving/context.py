@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 
 from serving.auth.call_guard import CallGuard
-from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
 from serving.encoding.parsing import WorkerThread
@@ -22,6 +21,7 @@ from serving.telemetry.process import LogCounts, LoopLag
 from serving.telemetry.traffic import Traffic
 
 if TYPE_CHECKING:
+    from serving.auth.security import Security  # it takes 9 MB, which an agent of a node need not have
     from serving.telemetry.tracing import Tracing
 
 

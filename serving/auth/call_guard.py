@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from serving.auth.gate import Admit, Gate
 from serving.calls.methods import Call, Duplex, Method, UnaryMethod
 from serving.errors import OutOfReach, PermissionDenied, ServiceError
 from serving.limiting.admission import Admission
 from serving.rights.reach import Check, Reach
 from serving.rights.rules import NOBODY, Rule
+
+if TYPE_CHECKING:
+    from serving.auth.gate import Admit, Gate  # which imports cryptography
 
 _NO_LEASE: Final = nullcontext()
 

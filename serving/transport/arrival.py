@@ -9,7 +9,6 @@ import ssl
 from collections.abc import Callable
 from typing import Any, Final, cast
 
-from serving.auth.certificates import VERIFIED_BY, fingerprint
 from serving.h2.frames import PREFACE
 from serving.limiting.peers import Peer, peer_of
 from serving.sockets import set_tcp
@@ -83,6 +82,8 @@ def _certificate(secure: Any) -> bytes:
     der = secure.getpeercert(True)
     if not der:
         return b""
+    from serving.auth.certificates import VERIFIED_BY, fingerprint  # 9 MB, for servers that take certificates
+
     pem = ssl.DER_cert_to_PEM_cert(der).encode()
     try:  # up to Python 3.12 only the object inside tells; a resumed session has no chain
         chain = getattr(secure, "_sslobj", secure).get_verified_chain()
