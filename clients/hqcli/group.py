@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from hqcli.complaints import complaints_as_asked
+from hqcli.placing import place_options
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -82,10 +83,11 @@ class LazyGroup(click.Group):
         return [CompletionItem(n, help=text) for n, (_, _, text) in self._table.items() if n.startswith(incomplete)]
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        words = place_options(self, sys.argv[1:] if args is None else args)
         if not extra.pop("standalone_mode", True):
-            return super().main(args, standalone_mode=False, **extra)
-        with complaints_as_asked(sys.argv[1:] if args is None else args):
-            return self._main_alone(args, **extra)
+            return super().main(words, standalone_mode=False, **extra)
+        with complaints_as_asked(words):
+            return self._main_alone(words, **extra)
 
     def _main_alone(self, args: Sequence[str] | None, **extra: Any) -> NoReturn:
         try:

@@ -108,8 +108,10 @@ def endpoints(instance: instance_pb2.Instance) -> str:
 
 
 def weight(instance: instance_pb2.Instance) -> str:
-    """Its share of new traffic; empty: the usual one."""
-    return str(instance.spec.weight) if instance.spec.HasField("weight") else ""
+    """Its share of new traffic, given or not."""
+    from hqclient.discovery.endpoint import DEFAULT_WEIGHT  # with gRPC
+
+    return str(instance.spec.weight if instance.spec.HasField("weight") else DEFAULT_WEIGHT)
 
 
 def labels(instance: instance_pb2.Instance) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hqcli.terminal import fit_columns, plain
 from hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
 from hqpb.v1 import instance_pb2 as pb
@@ -72,3 +74,9 @@ def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> No
     assert sum(widths) + 4 == 80
     assert widths[0] == 30
     assert fit_columns(names, rows, 20)[0] == 30
+
+
+@pytest.mark.parametrize(("given", "text"), [(None, "100"), (100, "100"), (0, "0"), (7, "7")])
+def test_a_weight_is_shown_whether_given_or_not(given: int | None, text: str) -> None:
+    row = Columns(wide=True).row(pb.Instance(meta=pb.InstanceMeta(id="a"), spec=pb.InstanceSpec(weight=given)), NOW_S)
+    assert row[Columns(wide=True).names.index("WEIGHT")] == text

@@ -14,6 +14,7 @@ from click.testing import CliRunner
 
 from hqcli.exits import Exit
 from hqcli.formats import Format
+from hqcli.placing import place_options
 
 PROGRAMS: Final = {
     "cms": "cms.main",
@@ -143,20 +144,48 @@ def test_what_does_not_exist_is_a_usage_error_that_names_it(program: str) -> Non
     assert "--no-such-flag" in answer.output
 
 
+@pytest.mark.parametrize("is_before", [True, False])
 @pytest.mark.parametrize("program", ASK)
-def test_who_cannot_be_reached_is_named_with_the_next_step(program: str) -> None:
+def test_who_cannot_be_reached_is_named_with_the_next_step(program: str, is_before: bool) -> None:
+    """Wherever the options of all commands stand."""
     where = {"hqctl": "--server", "nanny": "--nanny", "walle": "--server"}[program]
-    before = (where, "127.0.0.1:1") if program == "walle" else ()
-    after = () if program == "walle" else (where, "127.0.0.1:1")
-    answer = CliRunner().invoke(
-        cli(program), [*before, *ASK[program], *after, "--output", "json"], env={"HQ_CONFIG": ""}
-    )
+    options = [where, "127.0.0.1:1", "--timeout", "5s", "-o", "json"]
+    words = [*options, *ASK[program]] if is_before else [*ASK[program], *options]
+    answer = CliRunner().invoke(cli(program), words, env={"HQ_CONFIG": ""})
     assert answer.exit_code == Exit.UNAVAILABLE
     said = json.loads(answer.stderr)["error"]
     assert said["program"] == program
     assert "127.0.0.1:1" in said["message"]
     assert not re.search(r"grpc|protobuf|StatusCode|Traceback", said["message"])
     assert answer.stdout == ""
+
+
+_HOSTS: Final = ("hosts", "list")
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "placed"),
+    [
+        ("walle", ["-o", "json", *_HOSTS], [*_HOSTS, "--output", "json"]),
+        ("walle", ["-ojson", "hosts", "--server=a:1", "list"], ["--server=a:1", *_HOSTS, "--output", "json"]),
+        ("walle", [*_HOSTS, "--server", "a:1", "--rack", "r"], ["--server", "a:1", *_HOSTS, "--rack", "r"]),
+        ("nanny", ["--nanny", "a:1", "service", "list"], ["service", "list", "--nanny", "a:1"]),
+        ("hqctl", ["-o", "json", "find", "--server", "a:1"], ["find", "--output", "json", "--server", "a:1"]),
+        ("hqctl", ["find", "--", "-o", "json"], ["find", "--", "-o", "json"]),  # what is no option stays
+        ("hqctl", ["-o", "json", "fnd"], ["-o", "json", "fnd"]),  # and what click complains of
+        ("walle", ["-o"], ["-o"]),
+    ],
+)  # fmt: skip
+def test_options_of_all_commands_stand_before_or_after_them(program: str, words: list[str], placed: list[str]) -> None:
+    found = cli(program)
+    assert isinstance(found, click.Group)
+    assert place_options(found, words) == placed
+
+
+def test_an_output_that_a_command_does_not_have_is_refused_by_its_name() -> None:
+    answer = CliRunner().invoke(cli("walle"), ["-o", "json", "kill"])
+    assert answer.exit_code == Exit.USAGE
+    assert "--output" in json.loads(answer.stderr)["error"]["message"]
 
 
 @pytest.mark.parametrize("program", ASK)
