@@ -7,8 +7,6 @@ import sys
 from pathlib import Path
 from typing import Final, Literal
 
-from console.backends.controllers import CmsClient, NannyClient, WalleClient
-from console.backends.remote import Remote
 from hqclient import Client
 from tests.console.chromium import chromium, screen
 from tests.console.fake_cms import FakeCms
@@ -37,9 +35,9 @@ async def draw(folder: Path) -> None:
         serving(FakeCms().methods()) as cmss,
         serving(FakeWalle().methods()) as walles,
         cloud(
-            nanny=lambda: NannyClient(Remote("Nanny", [nannys], None)),
-            cms=lambda: CmsClient(Remote("CMS", [cmss], None)),
-            walle=lambda: WalleClient(Remote("Wall-E", [walles], None)),
+            nanny=nannys,
+            cms=cmss,
+            walle=walles,
         ) as at,
         chromium() as browser,
     ):

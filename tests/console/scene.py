@@ -12,17 +12,20 @@ from urllib.parse import urlencode
 
 import httpx
 
+from console.backends.controllers import CmsClient, NannyClient, WalleClient
+from console.backends.history import HistoryClient
 from console.backends.registry import RegistryClient
+from console.backends.remote import Remote
 from console.backends.servers import Servers
 from console.server import ConsoleServer
-from hqclient import Client
+from hqclient import Client, CredentialFiles, Credentials
 from hqpb.v1 import instance_pb2 as ipb
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
-from tests.support.secured import served
+from tests.support.secured import Secured, served
 
 HOSTILE = '<img src=x onerror=alert(1)> & "quotes" {{7*7}} </script>'
 KEY = b"k" * 32
@@ -176,16 +179,72 @@ class Cloud:
         return self.console.base
 
 
+def servers_at(
+    hq: str, credentials: Credentials | None = None, places: Mapping[str, str] | None = None, **controllers: str
+) -> Servers:
+    """Clients of all of these addresses; `controllers`: by their names in Servers."""
+    registry = RegistryClient([hq], places or {}, credentials)
+    asked = {
+        name: client(Remote(title, [controllers[name]], credentials))
+        for name, (client, title) in _CLIENTS.items()
+        if name in controllers
+    }
+    return Servers(registry, **asked)
+
+
+_CLIENTS: dict[str, tuple[Any, str]] = {
+    "nanny": (NannyClient, "Nanny"),
+    "cms": (CmsClient, "CMS"),
+    "walle": (WalleClient, "Wall-E"),
+    "recorder": (HistoryClient, "The recorder"),
+}
+
+
 @asynccontextmanager
-async def cloud(**others: Any) -> AsyncIterator[Cloud]:
-    """Without security. `others`: backends beside the registry, made anew with each start of the console."""
+async def cloud(**controllers: str) -> AsyncIterator[Cloud]:
+    """Without security. `controllers`: their addresses, by their names in Servers."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         await fill(client)
-
-        def servers() -> Servers:
-            return Servers(
-                RegistryClient([hq.addresses.grpc], {}, None), **{name: make() for name, make in others.items()}
-            )
-
-        async with console_over(servers) as console, browser_at(console.base) as browser:
+        async with (
+            console_over(lambda: servers_at(hq.addresses.grpc, **controllers)) as console,
+            browser_at(console.base) as browser,
+        ):
             yield Cloud(console, client, browser)
+
+
+@asynccontextmanager
+async def secured_console(
+    files: Secured, token: str = "", *, is_open: bool = True, **controllers: str
+) -> AsyncIterator[tuple[Browser, str]]:
+    """A browser, signed in as `token` says, before a console over an HQ that wants tokens; and HQ's address."""
+    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
+    async with (
+        served(files.security()) as hq,
+        console_over(lambda: servers_at(hq.addresses.grpc, credentials, **controllers), is_open=is_open) as console,
+        browser_at(console.base) as browser,
+    ):
+        if token:
+            await browser.submit("/signin", {"token": files.issuer.token(token), "to": "/"})
+        yield browser, hq.addresses.grpc
+
+
+@dataclass
+class WithController:
+    """A cloud with the stand-in of a controller."""
+
+    cloud: Cloud
+
+    @property
+    def browser(self) -> Browser:
+        return self.cloud.browser
+
+
+async def check_absence(path: str, name: str, title: str) -> None:
+    """A page without a controller names the flag that it needs; with a silent one it says so, and the rest goes on."""
+    async with cloud() as at:
+        assert f"--{name} HOST:PORT" in (await at.browser.get(path)).text
+    async with cloud(**{name: "127.0.0.1:1"}) as at:
+        assert f"{title} does not answer" in (await at.browser.get(path)).text
+        first = (await at.browser.get("/")).text
+        assert f"{title} does not answer" in first
+        assert "cart: 1 of 4 instances ready" in first

@@ -9,33 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import CmsClient
-from console.backends.registry import RegistryClient
-from console.backends.remote import Remote
-from console.backends.servers import Servers
-from hqclient import CredentialFiles, Credentials
 from tests.console.fake_cms import FakeCms
 from tests.console.fakes import serving
-from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
-from tests.support.secured import Secured, served
+from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
+from tests.support.secured import Secured
 
 
 @dataclass
-class WithCms:
-    """A cloud with the stand-in."""
-
-    cloud: Cloud
+class WithCms(WithController):
     cms: FakeCms
-
-    @property
-    def browser(self) -> Browser:
-        return self.cloud.browser
 
 
 @pytest.fixture
 async def at() -> AsyncIterator[WithCms]:
     cms = FakeCms()
-    async with serving(cms.methods()) as address, cloud(cms=lambda: CmsClient(Remote("CMS", [address], None))) as made:
+    async with serving(cms.methods()) as address, cloud(cms=address) as made:
         yield WithCms(made, cms)
 
 
@@ -104,28 +92,21 @@ async def test_an_unknown_task_is_not_found(at: WithCms) -> None:
 
 @pytest.mark.parametrize("path", ["/disruptions", "/disruptions/x", "/plan?hosts=a"])
 async def test_without_or_with_a_silent_cms_the_page_says_so(path: str) -> None:
-    async with cloud() as at:
-        assert "--cms HOST:PORT" in (await at.browser.get(path)).text
-    async with cloud(cms=lambda: CmsClient(Remote("CMS", ["127.0.0.1:1"], None))) as at:
-        assert "CMS does not answer" in (await at.browser.get(path)).text
-        assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
+    await check_absence(path, "cms", "CMS")
 
 
 async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> None:
     files, cms = Secured(tmp_path), FakeCms()
-    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
     own = files.security(audit_log=str(tmp_path / "cms.jsonl"))
-    async with served(files.security()) as hq, serving(cms.methods(), own) as address:
-        servers = Servers(
-            RegistryClient([hq.addresses.grpc], {}, credentials), cms=CmsClient(Remote("CMS", [address], credentials))
-        )
-        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.token("reader/anna"), "to": "/"})
-            assert "Freeze…" not in (await browser.get("/disruptions")).text
-            assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
-            for path in ("/cms/freeze", "/disruptions/rack-7/end"):
-                await browser.submit(path, {"reason": "x"})
-                assert "Nothing was done" in await browser.flash()
-            assert cms.orders == []
-            await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
-            assert "Freeze…" in (await browser.get("/disruptions")).text
+    async with (
+        serving(cms.methods(), own) as address,
+        secured_console(files, "reader/anna", cms=address) as (browser, _),
+    ):
+        assert "Freeze…" not in (await browser.get("/disruptions")).text
+        assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
+        for path in ("/cms/freeze", "/disruptions/rack-7/end"):
+            await browser.submit(path, {"reason": "x"})
+            assert "Nothing was done" in await browser.flash()
+        assert cms.orders == []
+        await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
+        assert "Freeze…" in (await browser.get("/disruptions")).text

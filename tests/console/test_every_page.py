@@ -15,18 +15,13 @@ from typing import Any, Final
 
 import pytest
 
-from console.backends.controllers import CmsClient, NannyClient, WalleClient
-from console.backends.registry import RegistryClient
-from console.backends.remote import Remote
-from console.backends.servers import Servers
 from console.pages.editing import content_mark
 from console.pages.routes import routes
-from hqclient import CredentialFiles, Credentials
 from serving.auth.security import Security
 from tests.console.fake_cms import FakeCms
 from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
-from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
+from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over, secured_console, servers_at
 from tests.support.secured import Secured, served
 
 # By pattern: where something is there, and what a healthy page says of it.
@@ -125,28 +120,19 @@ class Controllers:
 async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
     """With a stand-in of each controller; a roll-out is under way."""
     controllers = Controllers()
-    async with controllers.serving() as at, cloud(**_made(at)) as made:
+    async with controllers.serving() as at, cloud(**at) as made:
         yield made, controllers.nanny
 
 
-def _made(at: dict[str, str], credentials: Credentials | None = None) -> dict[str, Any]:
-    return {
-        "nanny": lambda: NannyClient(Remote("Nanny", [at["nanny"]], credentials)),
-        "cms": lambda: CmsClient(Remote("CMS", [at["cms"]], credentials)),
-        "walle": lambda: WalleClient(Remote("Wall-E", [at["walle"]], credentials)),
-    }
-
-
 @asynccontextmanager
-async def console_of(hq: str, **others: Any) -> AsyncIterator[Browser]:
+async def console_of(hq: str, **controllers: str) -> AsyncIterator[Browser]:
     """A browser before a console of these servers."""
-    servers = Servers(RegistryClient([hq], {}, None), **others)
-    async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
+    async with console_over(lambda: servers_at(hq, **controllers)) as console, browser_at(console.base) as browser:
         yield browser
 
 
 def test_every_address_is_known_here() -> None:
-    known = routes(Servers(RegistryClient(["127.0.0.1:1"], {}, None)), is_open=True)
+    known = routes(servers_at("127.0.0.1:1"), is_open=True)
     assert {one.pattern for one in known if one.method == "GET"} == PAGES.keys()
     assert {one.pattern for one in known if one.method == "POST"} - _SIGNING == ORDERS.keys()
 
@@ -166,8 +152,7 @@ async def test_every_page_shows_what_is_there_and_hostile_texts_stay_texts() -> 
 @pytest.mark.long
 async def test_every_page_of_a_console_whose_servers_are_all_silent_says_so() -> None:
     nowhere = "127.0.0.1:1"
-    silent = {name: make() for name, make in _made(dict.fromkeys(("nanny", "cms", "walle"), nowhere)).items()}
-    async with console_of(nowhere, **silent) as browser:
+    async with console_of(nowhere, nanny=nowhere, cms=nowhere, walle=nowhere) as browser:
         # At once: each waits for what does not answer.
         pages = await asyncio.gather(*(browser.get(path) for path, _ in PAGES.values()))
         for (pattern, (path, _)), page in zip(PAGES.items(), pages, strict=True):
@@ -197,26 +182,23 @@ async def test_an_empty_registry_is_told_what_to_do_next() -> None:
 @pytest.mark.parametrize("token", ["", "reader/anna"])
 async def test_every_order_sent_by_hand_without_the_right_does_nothing(tmp_path: Path, token: str) -> None:
     files, controllers = Secured(tmp_path), Controllers()
-    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-    async with served(files.security()) as hq, controllers.serving(files) as at:
-        others = {name: make() for name, make in _made(at, credentials).items()}
-        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials), **others)
-        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
+    async with (
+        controllers.serving(files) as at,
+        secured_console(files, token, is_open=False, **at) as (browser, _),
+    ):
+        for path, form in (one for listed in ORDERS.values() for one in listed):
+            assert (await browser.post(path, form)).status_code in (303, 403), path  # without the form's token
+            answer = await browser.submit(path, form)
             if token:
-                await browser.submit("/signin", {"token": files.issuer.token(token), "to": "/"})
-            for path, form in (one for listed in ORDERS.values() for one in listed):
-                assert (await browser.post(path, form)).status_code in (303, 403), path  # without the form's token
-                answer = await browser.submit(path, form)
-                if token:
-                    assert "Nothing was done" in await browser.flash(), path
-                else:
-                    assert answer.headers["location"].startswith("/signin"), path
-            assert controllers.orders() == []
+                assert "Nothing was done" in await browser.flash(), path
+            else:
+                assert answer.headers["location"].startswith("/signin"), path
+        assert controllers.orders() == []
 
 
 async def test_every_order_reaches_its_server_where_nobody_asks_for_rights() -> None:
     controllers = Controllers()
-    async with controllers.serving() as at, cloud(**_made(at)) as made:
+    async with controllers.serving() as at, cloud(**at) as made:
         for path, form in (one for listed in ORDERS.values() for one in listed):
             before = len(controllers.orders())
             answer = await made.browser.submit(path, form)
@@ -229,7 +211,7 @@ async def test_every_order_reaches_its_server_where_nobody_asks_for_rights() -> 
 async def test_planned_work_names_who_holds_what_and_which_services_have_no_room() -> None:
     controllers = Controllers()
     controllers.walle.scenario.host[1].task[0].id = "reboot-1"  # the CMS knows this one, and why it waits
-    async with controllers.serving() as at, cloud(**_made(at)) as made:
+    async with controllers.serving() as at, cloud(**at) as made:
         page = re.sub(r"<[^>]+>", "", (await made.browser.get("/scenarios/s1-upgrade")).text)
         assert "bob holds 1 instance for power-off: rack-7" in page
         assert "web-floor may not fall below 3: 3 of 4 available, and this needs 1" in page
@@ -257,17 +239,15 @@ async def test_every_page_of_a_token_without_rights_says_which_right_is_missing_
     tmp_path: Path,
 ) -> None:
     files, controllers = Secured(tmp_path), Controllers()
-    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-    async with served(files.security()) as hq, controllers.serving(files) as at:
-        others = {name: make() for name, make in _made(at, credentials).items()}
-        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials), **others)
-        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.token("nobody"), "to": "/"})
-            for path, _ in PAGES.values():
-                page = (await browser.get(path)).text
-                if path != "/signin":
-                    assert re.search("nobody is not authorized to .*: requires the role", page), path
-                    assert not re.findall(_KNOWN, page), path
-            first = (await browser.get("/")).text
-            assert "You may not read what HQ holds" in first
-            assert "not shown with your rights" in first
+    async with (
+        controllers.serving(files) as at,
+        secured_console(files, "nobody", is_open=False, **at) as (browser, _),
+    ):
+        for path, _ in PAGES.values():
+            page = (await browser.get(path)).text
+            if path != "/signin":
+                assert re.search("nobody is not authorized to .*: requires the role", page), path
+                assert not re.findall(_KNOWN, page), path
+        first = (await browser.get("/")).text
+        assert "You may not read what HQ holds" in first
+        assert "not shown with your rights" in first

@@ -9,9 +9,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from console.backends.controllers import CmsClient, NannyClient, WalleClient
 from console.backends.patience import PART_S
-from console.backends.remote import Remote
 from tests.console.scene import Cloud, cloud
 
 PAGES = ("/", "/services", "/services/cart", "/nodes/node-0", "/instances/test/web-0")
@@ -39,9 +37,9 @@ async def at() -> AsyncIterator[Cloud]:
     async with (
         silent_server() as address,
         cloud(
-            nanny=lambda: NannyClient(Remote("Nanny", [address], None)),
-            cms=lambda: CmsClient(Remote("CMS", [address], None)),
-            walle=lambda: WalleClient(Remote("Wall-E", [address], None)),
+            nanny=address,
+            cms=address,
+            walle=address,
         ) as made,
     ):
         yield made

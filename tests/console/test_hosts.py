@@ -9,15 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import WalleClient
-from console.backends.registry import RegistryClient
-from console.backends.remote import Remote
-from console.backends.servers import Servers
-from hqclient import CredentialFiles, Credentials
 from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import serving
-from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
-from tests.support.secured import Secured, served
+from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
+from tests.support.secured import Secured
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
 
@@ -28,15 +23,8 @@ PAGES = (
 
 
 @dataclass
-class WithWalle:
-    """A cloud with the stand-in."""
-
-    cloud: Cloud
+class WithWalle(WithController):
     walle: FakeWalle
-
-    @property
-    def browser(self) -> Browser:
-        return self.cloud.browser
 
 
 @pytest.fixture
@@ -44,7 +32,7 @@ async def at() -> AsyncIterator[WithWalle]:
     walle = FakeWalle()
     async with (
         serving(walle.methods()) as address,
-        cloud(walle=lambda: WalleClient(Remote("Wall-E", [address], None))) as made,
+        cloud(walle=address) as made,
     ):
         yield WithWalle(made, walle)
 
@@ -217,28 +205,17 @@ async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/hosts", "/hosts/x", "/projects", "/projects/x", "/scenarios", "/scenarios/x"])
 async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> None:
-    async with cloud() as at:
-        assert "--walle HOST:PORT" in (await at.browser.get(path)).text
-    async with cloud(walle=lambda: WalleClient(Remote("Wall-E", ["127.0.0.1:1"], None))) as at:
-        assert "Wall-E does not answer" in (await at.browser.get(path)).text
-        assert "cart: 1 of 4 instances ready" in (await at.browser.get("/")).text
+    await check_absence(path, "walle", "Wall-E")
 
 
 @pytest.mark.parametrize(("who", "may"), [("reader/anna", False), ("web-uploader", True), ("operator", True)])
 async def test_owners_and_operators_order_and_forged_orders_fail(tmp_path: Path, who: str, *, may: bool) -> None:
     files, walle = Secured(tmp_path), FakeWalle()
-    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
     own = files.security(audit_log=str(tmp_path / "walle.jsonl"))
-    async with served(files.security()) as hq, serving(walle.methods(), own) as address:
-        servers = Servers(
-            RegistryClient([hq.addresses.grpc], {}, credentials),
-            walle=WalleClient(Remote("Wall-E", [address], credentials)),
-        )
-        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})
-            assert ("Switch on…" in (await browser.get("/projects/search")).text) == may
-            assert ("Operation…" in (await browser.get("/hosts/host-00")).text) == may
-            form = {"automation": "healing", "on": "yes", "reason": "x"}
-            await browser.submit("/projects/search/automation", form)
-            assert ("Nothing was done" in await browser.flash()) == (not may)
-            assert bool(walle.orders) == may
+    async with serving(walle.methods(), own) as address, secured_console(files, who, walle=address) as (browser, _):
+        assert ("Switch on…" in (await browser.get("/projects/search")).text) == may
+        assert ("Operation…" in (await browser.get("/hosts/host-00")).text) == may
+        form = {"automation": "healing", "on": "yes", "reason": "x"}
+        await browser.submit("/projects/search/automation", form)
+        assert ("Nothing was done" in await browser.flash()) == (not may)
+        assert bool(walle.orders) == may

@@ -11,9 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import NannyClient
-from console.backends.history import HistoryClient
-from console.backends.remote import Remote
 from console.views.timeline import TimeRange, readiness_chart
 from historypb.v1 import history_pb2 as pb
 from hqpb.v1 import instance_pb2 as ipb
@@ -71,8 +68,8 @@ async def recorded_cloud(directory: Path, *gaps: Gap) -> AsyncIterator[Cloud]:
         recorder_of(directory, rows, gaps) as address,
         serving(nanny.methods()) as of_nanny,
         cloud(
-            recorder=lambda: HistoryClient(Remote("The recorder", [address], None)),
-            nanny=lambda: NannyClient(Remote("Nanny", [of_nanny], None)),
+            recorder=address,
+            nanny=of_nanny,
         ) as made,
     ):
         yield made
@@ -113,8 +110,7 @@ async def test_a_gap_is_shown_as_a_gap(tmp_path: Path) -> None:
 
 
 async def test_a_recorder_that_is_away_is_said_and_costs_nothing_else() -> None:
-    away = HistoryClient(Remote("The recorder", ["127.0.0.1:9"], None))
-    async with cloud(recorder=lambda: away) as at:
+    async with cloud(recorder="127.0.0.1:9") as at:
         page = await at.browser.get("/services/web")
         assert page.status_code == 200
         assert "The recorder does not answer" in page.text

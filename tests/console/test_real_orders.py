@@ -11,17 +11,13 @@ import grpc
 import pytest
 from playwright.async_api import Page, expect
 
-from console.backends.controllers import NannyClient, WalleClient
-from console.backends.registry import RegistryClient
-from console.backends.remote import Remote
-from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
 from hqpb.v1 import instance_pb2 as ipb
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
 from tests.console.real import ANY_ADDRESS, Everything, everything, process
-from tests.console.scene import Browser, browser_at, console_over
+from tests.console.scene import Browser, browser_at, console_over, servers_at
 from tests.console.test_real import CONTENT
 from tests.support.etcd import SharedEtcd
 from tests.support.sample_instances import eventually
@@ -273,11 +269,7 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
         work.ticket, work.reason = "NET-7", "new firmware"
         await _taken(walle.AddScenario, work)
         await _taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
-        servers = Servers(
-            RegistryClient([hq.addresses.grpc], {}, credentials),
-            NannyClient(Remote("Nanny", [nannys], credentials)),
-            walle=WalleClient(Remote("Wall-E", [walles], credentials)),
-        )
+        servers = servers_at(hq.addresses.grpc, credentials, nanny=nannys, walle=walles)
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             yield browser, nanny, walle, snapshot
 

@@ -12,11 +12,9 @@ import pytest
 from google.protobuf import struct_pb2
 
 from console.backends.asking import TOKEN, Trouble
-from console.backends.registry import RegistryClient
 from console.backends.remote import Remote
-from console.backends.servers import Servers
 from hqclient import Client, CredentialFiles, Credentials
-from tests.console.scene import Browser, Cloud, browser_at, cloud, console_over, instance
+from tests.console.scene import Browser, Cloud, browser_at, cloud, console_over, instance, secured_console, servers_at
 from tests.support.secured import Secured, served
 
 
@@ -30,12 +28,9 @@ async def at() -> AsyncIterator[Cloud]:
 async def secured(folder: Path) -> AsyncIterator[tuple[Secured, Browser]]:
     """A console over an HQ that wants tokens."""
     files = Secured(folder)
-    async with served(files.security()) as hq:
-        credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials))
-        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await _fill(hq.addresses.grpc, files)
-            yield files, browser
+    async with secured_console(files) as (browser, hq):
+        await _fill(hq, files)
+        yield files, browser
 
 
 async def _fill(address: str, files: Secured) -> None:
@@ -192,8 +187,8 @@ async def test_an_operator_of_a_rack_is_offered_its_nodes_only(tmp_path: Path) -
 
 async def test_a_console_that_others_reach_wants_a_token_even_where_hq_does_not(tmp_path: Path) -> None:
     async with served(None) as hq:
-        servers = Servers(RegistryClient([hq.addresses.grpc], {}, None))
-        async with console_over(lambda: servers, is_open=False) as console, browser_at(console.base) as browser:
+        console_at = console_over(lambda: servers_at(hq.addresses.grpc), is_open=False)
+        async with console_at as console, browser_at(console.base) as browser:
             assert (await browser.get("/")).headers["location"].startswith("/signin")
             await browser.submit("/signin", {"token": Secured(tmp_path).issuer.token("ann"), "to": "/"})
             assert "it has no authentication" in await browser.flash()

@@ -11,30 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from console.backends.controllers import NannyClient
-from console.backends.registry import RegistryClient
-from console.backends.remote import Remote
-from console.backends.servers import Servers
 from console.views.snapshots import step_text
-from hqclient import CredentialFiles, Credentials
 from nannypb.v1 import service_pb2 as npb
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
-from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over
-from tests.support.secured import Secured, served
+from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
+from tests.support.secured import Secured
 
 PAGE = "/services/web/snapshots"
 
 
 @dataclass
-class WithNanny:
-    """A cloud with the stand-in."""
-
-    cloud: Cloud
+class WithNanny(WithController):
     nanny: FakeNanny
-
-    @property
-    def browser(self) -> Browser:
-        return self.cloud.browser
 
     async def elements(self) -> list[str]:
         """The elements of the list, from top to bottom."""
@@ -47,7 +35,7 @@ async def at() -> AsyncIterator[WithNanny]:
     nanny = FakeNanny()
     async with (
         serving(nanny.methods()) as address,
-        cloud(nanny=lambda: NannyClient(Remote("Nanny", [address], None))) as made,
+        cloud(nanny=address) as made,
     ):
         yield WithNanny(made, nanny)
 
@@ -290,22 +278,11 @@ async def test_the_first_page_tells_what_is_wrong_with_roll_outs(
     assert told in (await at.browser.get("/")).text
 
 
-async def test_without_nanny_the_page_says_how_to_connect_it() -> None:
+async def test_without_or_with_a_silent_nanny_the_page_says_so() -> None:
+    await check_absence(PAGE, "nanny", "Nanny")
     async with cloud() as at:
-        page = await at.browser.get(PAGE)
-        assert page.status_code == 200
-        assert "--nanny HOST:PORT" in page.text
         await at.browser.submit("/services/web/actions/stop", {"comment": "x"})
         assert "Nothing was done" in await at.browser.flash()
-
-
-async def test_a_silent_nanny_is_told_and_the_rest_goes_on() -> None:
-    async with cloud(nanny=lambda: NannyClient(Remote("Nanny", ["127.0.0.1:1"], None))) as at:
-        page = await at.browser.get(PAGE)
-        assert "Nanny does not answer" in page.text
-        first = (await at.browser.get("/")).text
-        assert "Nanny does not answer" in first
-        assert "cart: 1 of 4 instances ready" in first
 
 
 async def test_an_unknown_service_and_an_unknown_snapshot_are_not_found(at: WithNanny) -> None:
@@ -326,24 +303,16 @@ async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
     tmp_path: Path, who: str, *, sees_change: bool, sees_pause: bool
 ) -> None:
     files, nanny = Secured(tmp_path), FakeNanny()
-    credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-    async with (
-        served(files.security()) as hq,
-        serving(nanny.methods(), files.security(audit_log=str(tmp_path / "nanny.jsonl"))) as address,
-    ):
-        servers = Servers(
-            RegistryClient([hq.addresses.grpc], {}, credentials), NannyClient(Remote("Nanny", [address], credentials))
-        )
-        async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
-            await browser.submit("/signin", {"token": files.issuer.token(who), "to": "/"})
-            page = (await browser.get(PAGE)).text
-            assert ("Change…" in page) == sees_change
-            assert ('data-dialog="stop"' in page) == sees_change
-            assert ('data-dialog="pause"' in page) == sees_pause
-            if not sees_pause:
-                await browser.submit("/services/web/actions/pause", {"comment": "x"})
-                assert "Nothing was done" in await browser.flash()
-                assert nanny.orders == []
+    own = files.security(audit_log=str(tmp_path / "nanny.jsonl"))
+    async with serving(nanny.methods(), own) as address, secured_console(files, who, nanny=address) as (browser, _):
+        page = (await browser.get(PAGE)).text
+        assert ("Change…" in page) == sees_change
+        assert ('data-dialog="stop"' in page) == sees_change
+        assert ('data-dialog="pause"' in page) == sees_pause
+        if not sees_pause:
+            await browser.submit("/services/web/actions/pause", {"comment": "x"})
+            assert "Nothing was done" in await browser.flash()
+            assert nanny.orders == []
 
 
 async def test_every_dialog_takes_a_ticket(at: WithNanny) -> None:

@@ -12,8 +12,6 @@ from urllib.parse import urlencode
 
 import pytest
 
-from console.backends.registry import RegistryClient
-from console.backends.servers import Servers
 from hqclient import CredentialFiles, Credentials
 from serving.auth.security import security_of
 from serving.clock import SystemClock
@@ -22,7 +20,7 @@ from serving.h2.machine import Http2Machine
 from serving.h2.state import Http2Settings
 from serving.head import Head
 from tests.console.chromium import chromium, needs_chromium, screen
-from tests.console.scene import RunningConsole, console_over
+from tests.console.scene import RunningConsole, console_over, servers_at
 from tests.support.secured import Secured, served
 
 NO_CALLERS = dict.fromkeys(("jwks", "issuer", "policy", "audit_log"), "")
@@ -35,8 +33,7 @@ async def secured(folder: Path) -> AsyncIterator[tuple[Secured, RunningConsole]]
     own = security_of(files.given(**NO_CALLERS), SystemClock(), None)
     async with served(files.security()) as hq:
         credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
-        servers = Servers(RegistryClient([hq.addresses.grpc], {}, credentials))
-        async with console_over(lambda: servers, security=own) as console:
+        async with console_over(lambda: servers_at(hq.addresses.grpc, credentials), security=own) as console:
             yield files, console
 
 

@@ -13,7 +13,7 @@ from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.file_server import FileServer
 from tests.clients.instancectl.host_agents import short_directory
 from tests.clients.instancectl.node_agents import NodeProcess
-from tests.clients.instancectl.supervised import Ctl, write
+from tests.clients.instancectl.supervised import NODE, Ctl, write
 from tests.support.etcd import SharedEtcd, binary_of
 from tests.support.replicas import ReplicaProcess, Replicas
 
@@ -60,6 +60,17 @@ def run_file(new_ctl: NewCtl, tmp_path: Path) -> RunFile:
     async def run(what: model.Instance, *arguments: str) -> Ctl:
         path = write(tmp_path / "spec", what)
         return await new_ctl("ctl", "--file", str(path), *arguments).start()
+
+    return run
+
+
+@pytest.fixture
+def run_from_hq(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> RunFile:
+    """`await run_from_hq(instance, "--flag")`: a running instancectl that follows the instance in HQ."""
+
+    async def run(what: model.Instance, *arguments: str) -> Ctl:
+        await client.create(what)
+        return await new_ctl("ctl", "--instance", "i-1", "--node", NODE, "--server", hq.grpc, *arguments).start()
 
     return run
 

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
 from hqclient.client import Client
+from hqclient.watch_items import Changes
 from hqpb.v1 import instance_pb2 as model
+from hqpb.v1 import service_pb2 as pb
 from tests.support.sample_instances import eventually
 
 TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
@@ -28,3 +34,27 @@ async def until_not_ready(client: Client, reason: str, revision_id: str = "r1") 
         return found.status == FALSE and found.reason == reason
 
     await eventually(seen, what=f"{revision_id} not ready in HQ: {reason}")
+
+
+@asynccontextmanager
+async def watched(client: Client) -> AsyncIterator[list[model.Instance]]:
+    """Every instance that a watcher of HQ sees, as often as it changes."""
+    seen: list[model.Instance] = []
+
+    async def follow() -> None:
+        async with client.watch(pb.InstanceFilter(service_id=["svc"])) as items:
+            async for item in items:
+                if isinstance(item, Changes):
+                    seen.extend(event.put for event in item.events)
+
+    task = asyncio.create_task(follow())
+    try:
+        yield seen
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+
+
+def statuses(seen: list[model.Instance]) -> list[model.RevisionStatus]:
+    """Of all revisions of what was seen."""
+    return [status for instance in seen for status in instance.status.revision]

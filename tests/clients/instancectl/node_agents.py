@@ -2,62 +2,31 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
 import os
 import signal
-import sys
 from pathlib import Path
 from typing import Any
 
-from instancectl.control_socket import ask
 from instancectl.processes import procfs
 from instancectl.settings import node_socket_of
-from tests.clients.instancectl.supervised import NODE, clean_environment
+from tests.clients.instancectl.supervised import NODE, ROOT, AgentProcess
 from tests.support.sample_instances import eventually
 
 
-class NodeProcess:
-    """One agent over one directory and one socket.
-
-    Attributes:
-        environment: more variables for its next start.
-    """
+class NodeProcess(AgentProcess):
+    """One agent over one directory and one socket."""
 
     def __init__(self, directory: Path, socket: Path, *arguments: str) -> None:
-        self.directory = directory
-        self.log = directory.with_suffix(".log")
-        self.environment: dict[str, str] = {}
+        super().__init__(directory, node_socket_of(directory))
         self._arguments = ("--socket", str(socket), *arguments)
-        self._process: asyncio.subprocess.Process | None = None
-
-    @property
-    def pid(self) -> int:
-        assert self._process is not None
-        return self._process.pid
 
     async def start(self, *more: str) -> NodeProcess:
-        with self.log.open("ab") as log:
-            self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "instancectl.main", "node", "--node", NODE, "--dir", str(self.directory)),
-                *("--restart-first", "0.1", "--restart-max", "0.5"),
-                *self._arguments,
-                *more,
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                env=clean_environment() | self.environment,
-            )
+        times = ("--restart-first", "0.1", "--restart-max", "0.5")
+        place = ("node", "--node", NODE, "--dir", str(self.directory))
+        await self.launch(*place, *times, *self._arguments, *more, root=ROOT)
         return self
-
-    async def status(self) -> dict[str, Any]:
-        """What `instancectl status -o json` prints; empty while nobody answers."""
-        try:
-            answer = await ask(node_socket_of(self.directory), "status")
-        except OSError:
-            return {}
-        return answer if isinstance(answer, dict) else {}
 
     async def instance(self, instance_id: str) -> dict[str, Any]:
         """What is shown of an instance; empty: it is not there."""
@@ -78,28 +47,6 @@ class NodeProcess:
     def container_log(self, instance_id: str, revision_id: str = "r1", container: str = "main") -> str:
         path = self.directory / instance_id / "logs" / revision_id / f"{container}.log"
         return path.read_text() if path.exists() else ""
-
-    def log_text(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
-
-    async def terminate(self, timeout_s: float = 45.0) -> int:
-        return await self._end(signal.SIGTERM, timeout_s)
-
-    async def kill(self) -> None:
-        await self._end(signal.SIGKILL, 30.0)
-
-    async def wait(self, timeout_s: float = 45.0) -> int:
-        """The exit code."""
-        assert self._process is not None
-        async with asyncio.timeout(timeout_s):
-            return await self._process.wait()
-
-    async def _end(self, number: signal.Signals, timeout_s: float) -> int:
-        if self._process is None:
-            return 0
-        if self._process.returncode is None:
-            self._process.send_signal(number)
-        return await self.wait(timeout_s)
 
     async def clean_up(self) -> None:
         """Leave nothing running, whatever the test did."""

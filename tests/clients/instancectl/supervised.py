@@ -30,18 +30,18 @@ def clean_environment(root: Path = ROOT) -> dict[str, str]:
     return {**kept, "PYTHONPATH": os.pathsep.join((str(root), str(root / "proto"), str(root / "clients")))}
 
 
-class Ctl:
-    """One `instancectl run` over one directory; may be killed and started again.
+class AgentProcess:
+    """One supervisor over one directory; may be killed and started again.
 
     Attributes:
-        root: the source tree that its next start runs: another version lies elsewhere.
+        environment: more variables for its next start.
     """
 
-    def __init__(self, directory: Path, *arguments: str) -> None:
+    def __init__(self, directory: Path, socket: Path) -> None:
         self.directory = directory
+        self.environment: dict[str, str] = {}
         self.log = directory.with_suffix(".log")
-        self.root = ROOT
-        self._arguments = arguments
+        self._socket = socket
         self._process: asyncio.subprocess.Process | None = None
 
     @property
@@ -49,28 +49,66 @@ class Ctl:
         assert self._process is not None
         return self._process.pid
 
-    async def start(self, *more: str) -> Ctl:
+    async def launch(self, *arguments: str, root: Path) -> None:
+        """Run instancectl of a source tree."""
         with self.log.open("ab") as log:
             self._process = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-m", "instancectl.main", "run", "--dir", str(self.directory)),
-                *(LENIENT if self.root == ROOT else ()),  # the last release takes no such flags
-                *self._arguments,
-                *more,
+                *(sys.executable, "-m", "instancectl.main", *arguments),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=clean_environment(self.root),
-                cwd=self.root,
+                env=clean_environment(root) | self.environment,
+                cwd=root,
             )
-        return self
 
     async def status(self) -> dict[str, Any]:
         """What `instancectl status -o json` prints; empty while nobody answers."""
         try:
-            answer = await ask(self.directory / "instancectl.sock", "status")
+            answer = await ask(self._socket, "status")
         except OSError:
             return {}
         return answer if isinstance(answer, dict) else {}
+
+    def log_text(self) -> str:
+        return self.log.read_text() if self.log.exists() else ""
+
+    async def terminate(self, timeout_s: float = 45.0) -> int:
+        return await self._end(signal.SIGTERM, timeout_s)
+
+    async def kill(self) -> None:
+        await self._end(signal.SIGKILL, 30.0)
+
+    async def wait(self, timeout_s: float = 45.0) -> int:
+        """The exit code."""
+        assert self._process is not None
+        async with asyncio.timeout(timeout_s):
+            return await self._process.wait()
+
+    async def _end(self, number: signal.Signals, timeout_s: float) -> int:
+        if self._process is None:
+            return 0
+        if self._process.returncode is None:
+            self._process.send_signal(number)
+        return await self.wait(timeout_s)
+
+
+class Ctl(AgentProcess):
+    """One `instancectl run`.
+
+    Attributes:
+        root: the source tree that its next start runs: another version lies elsewhere.
+    """
+
+    def __init__(self, directory: Path, *arguments: str) -> None:
+        super().__init__(directory, directory / "instancectl.sock")
+        self.root = ROOT
+        self._arguments = arguments
+
+    async def start(self, *more: str) -> Ctl:
+        lenient = LENIENT if self.root == ROOT else ()  # the last release takes no such flags
+        arguments = ("run", "--dir", str(self.directory), *lenient, *self._arguments, *more)
+        await self.launch(*arguments, root=self.root)
+        return self
 
     async def revision(self, revision_id: str) -> dict[str, Any]:
         found = await self.status()
@@ -106,9 +144,6 @@ class Ctl:
         found: dict[str, Any] = (await self.revision(revision_id)).get("status", {}).get("container", [{}])[0]
         return found
 
-    def log_text(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
-
     def container_log(self, revision_id: str = "r1", container: str = "main") -> str:
         path = self.directory / "logs" / revision_id / f"{container}.log"
         return path.read_text() if path.exists() else ""
@@ -120,25 +155,6 @@ class Ctl:
         except (OSError, ValueError):
             return []
         return [pid for pid in procfs.pids_with_mark(f"{owner}.") if is_alive(pid)]
-
-    async def terminate(self, timeout_s: float = 45.0) -> int:
-        return await self._end(signal.SIGTERM, timeout_s)
-
-    async def kill(self) -> None:
-        await self._end(signal.SIGKILL, 30.0)
-
-    async def wait(self, timeout_s: float = 45.0) -> int:
-        """The exit code."""
-        assert self._process is not None
-        async with asyncio.timeout(timeout_s):
-            return await self._process.wait()
-
-    async def _end(self, number: signal.Signals, timeout_s: float) -> int:
-        if self._process is None:
-            return 0
-        if self._process.returncode is None:
-            self._process.send_signal(number)
-        return await self.wait(timeout_s)
 
     async def clean_up(self) -> None:
         """Leave nothing running, whatever the test did."""
@@ -174,6 +190,13 @@ def revision(revision_id: str = "r1", script: str = "exec sleep 600", *, ready: 
     container = made.container.add(name="main", command=["sh", "-c", script])
     container.stop_grace_period.FromMilliseconds(500)
     container.drain_period.FromMilliseconds(0)  # nobody follows; test_drain.py has one who does
+    return made
+
+
+def draining(revision_id: str = "r1") -> model.InstanceRevision:
+    """One that its users have three seconds to leave."""
+    made = revision(revision_id)
+    made.container[0].drain_period.FromMilliseconds(3000)
     return made
 
 

@@ -9,15 +9,12 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hqclient.client import Client
-from hqclient.watch_items import Changes
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.instancectl.conftest import NewNode
-from tests.clients.instancectl.hearsay import TRUE, told, until_ready
+from tests.clients.instancectl.hearsay import TRUE, statuses, told, until_ready, watched
 from tests.clients.instancectl.supervised import free_port, instance, is_alive, revision
 from tests.support.sample_instances import eventually
-
-IDS = ("i-1", "i-2", "i-3")
 
 
 def web(port: int) -> model.Instance:
@@ -26,25 +23,6 @@ def web(port: int) -> model.Instance:
     made.container[0].readiness_check.period.FromMilliseconds(200)
     made.container[0].readiness_check.timeout.FromMilliseconds(5000)
     return instance(made, instance_id=f"i-{port}", port=port)
-
-
-@asynccontextmanager
-async def readiness_seen(client: Client) -> AsyncIterator[list[int]]:
-    """Every readiness that a watcher of HQ sees."""
-    seen: list[int] = []
-
-    async def follow() -> None:
-        async with client.watch(pb.InstanceFilter(service_id=["svc"])) as items:
-            async for item in items:
-                if isinstance(item, Changes):
-                    seen.extend(r.ready.status for event in item.events for r in event.put.status.revision)
-
-    task = asyncio.create_task(follow())
-    try:
-        yield seen
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
 
 
 @asynccontextmanager
@@ -95,14 +73,14 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
     for each in ids:
         await until_ready(client, instance_id=each)
     pids = [await node.container_pid(each) for each in ids]
-    async with readiness_seen(client) as seen, lookups(client) as failed:
+    async with watched(client) as seen, lookups(client) as failed:
         for number in range(10):
             before = [(await told(client, instance_id=each)).incarnation for each in ids]
             await (node.kill() if number % 2 else node.terminate())
             await node.start()
             for each, incarnation in zip(ids, before, strict=True):
                 await eventually(lambda each=each, was=incarnation: is_new(client, each, was))  # type: ignore[misc]
-        assert set(seen) == {TRUE}
+        assert {status.ready.status for status in statuses(seen)} == {TRUE}
         assert failed == []
     assert [await node.container_pid(each) for each in ids] == pids
     assert all(map(is_alive, pids))

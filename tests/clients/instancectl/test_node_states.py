@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import tarfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections import defaultdict
 
 import pytest
 
 from hqclient.client import Client
-from hqclient.watch_items import Changes
 from hqpb.v1 import instance_pb2 as model
-from hqpb.v1 import service_pb2 as pb
 from nanny.instances import STATES, instance_state
 from tests.clients.instancectl.conftest import NewNode
 from tests.clients.instancectl.file_server import FileServer
+from tests.clients.instancectl.hearsay import watched
 from tests.clients.instancectl.supervised import LENIENT, instance, revision
 from tests.support.sample_instances import eventually
 
@@ -77,29 +74,14 @@ def scenarios(files: FileServer) -> dict[str, model.InstanceRevision]:
 GIVE_WAY = ("Pending", "Cancelled", "Hook in progress", "Hook cancelled")  # to r2, once they run
 
 
-@asynccontextmanager
-async def states_in_hq(client: Client) -> AsyncIterator[dict[str, set[str]]]:
-    """The states that a watcher sees, by instance and revision."""
-    seen: dict[str, set[str]] = {}
-
-    async def follow() -> None:
-        async with client.watch(pb.InstanceFilter(service_id=["svc"])) as items:
-            async for item in items:
-                for event in item.events if isinstance(item, Changes) else ():
-                    note(event.put)
-
-    def note(found: model.Instance) -> None:
+def states_of(seen: list[model.Instance]) -> dict[str, set[str]]:
+    """By instance and revision."""
+    states = defaultdict[str, set[str]](set)
+    for found in seen:
         targets = {each.id: each.target for each in found.spec.revision}
         for status in found.status.revision:
-            state = instance_state(targets.get(status.id), status)
-            seen.setdefault(f"{found.meta.id}/{status.id}", set()).add(state.new)
-
-    task = asyncio.create_task(follow())
-    try:
-        yield seen
-    finally:
-        task.cancel()
-        await asyncio.wait({task})
+            states[f"{found.meta.id}/{status.id}"].add(instance_state(targets.get(status.id), status).new)
+    return states
 
 
 @pytest.mark.long
@@ -110,19 +92,21 @@ async def test_every_state_that_can_occur_under_instancectl_is_sent(
     files.silent.add("/silent")
     wanted = scenarios(files)
     assert {state.new for state in STATES if not state.needs} == wanted.keys() | SAID_BY_OTHERS
-    async with states_in_hq(client) as seen:
+    async with watched(client) as seen:
         node = await new_node(*LENIENT).start()
         for state, made in wanted.items():
             await client.create(instance(made, instance_id=id_of(state)))
         for state in GIVE_WAY:
             await node.container_pid(id_of(state))
-        await eventually(lambda: "Active" in seen.get("Hook-in-progress/r1", ()))
+        await eventually(lambda: "Active" in states_of(seen)["Hook-in-progress/r1"])
         for state in GIVE_WAY:
             await client.put_revision(id_of(state), revision("r2"))
         try:
-            await eventually(lambda: not missing(wanted, seen))
+            await eventually(lambda: not missing(wanted, states_of(seen)))
         except AssertionError:
-            raise AssertionError(f"not sent: {missing(wanted, seen)}; {seen}\n{node.log_text()[-2000:]}") from None
+            raise AssertionError(
+                f"not sent: {missing(wanted, states_of(seen))}; {states_of(seen)}\n{node.log_text()[-2000:]}"
+            ) from None
 
 
 def missing(wanted: dict[str, model.InstanceRevision], seen: dict[str, set[str]]) -> list[str]:

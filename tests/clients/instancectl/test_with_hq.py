@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hqclient.client import Client
-from tests.clients.instancectl.conftest import NewCtl, StartHq
+from tests.clients.instancectl.conftest import NewCtl, RunFile, StartHq
 from tests.clients.instancectl.hearsay import FALSE, TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision, write
 from tests.support.replicas import ReplicaProcess
@@ -24,10 +24,9 @@ def from_hq(new_ctl: NewCtl, *replicas: ReplicaProcess, name: str = "ctl", insta
 
 @pytest.mark.long
 async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+    run_from_hq: RunFile, client: Client
 ) -> None:
-    await client.create(instance(revision("r1"), revision("r2", ready=False)))
-    await from_hq(new_ctl, hq).start()
+    await run_from_hq(instance(revision("r1"), revision("r2", ready=False)))
     await until_ready(client, "r1")
     await until_not_ready(client, "NotWantedReady", "r2")
     assert (await told(client, "r2")).installed.status == TRUE
@@ -39,10 +38,9 @@ async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
 
 @pytest.mark.long
 async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_end_at_once(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+    run_from_hq: RunFile, client: Client
 ) -> None:
-    await client.create(instance(revision("r1")))
-    ctl = await from_hq(new_ctl, hq).start()
+    ctl = await run_from_hq(instance(revision("r1")))
     await until_ready(client)
     assert await ctl.terminate() == 0
     found = (await told(client)).ready
@@ -131,10 +129,9 @@ async def test_a_fenced_twin_stops_reporting_and_stops_its_children(
 
 @pytest.mark.long
 async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_incarnation(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
+    run_from_hq: RunFile, client: Client
 ) -> None:
-    await client.create(instance(revision("r1")))
-    ctl = await from_hq(new_ctl, hq).start()
+    ctl = await run_from_hq(instance(revision("r1")))
     await until_ready(client)
     pid, before = await ctl.container_pid(), (await told(client)).incarnation
     await ctl.kill()
@@ -149,13 +146,10 @@ async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_inc
 
 
 @pytest.mark.long
-async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
-) -> None:
+async def test_a_deleted_instance_is_stopped_and_its_files_are_freed(run_from_hq: RunFile, client: Client) -> None:
     wanted = revision("r1")
     wanted.volume.add(name="data", mount_path="data", persistent=True)
-    await client.create(instance(wanted))
-    ctl = await from_hq(new_ctl, hq).start()
+    ctl = await run_from_hq(instance(wanted))
     await until_ready(client)
     pid = await ctl.container_pid()
     await client.delete("i-1")
@@ -189,13 +183,10 @@ async def test_an_hq_that_lost_its_memory_stops_nobody(new_ctl: NewCtl, start_hq
 
 
 @pytest.mark.long
-async def test_a_recreated_instance_keeps_nothing_of_the_earlier_one(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
-) -> None:
+async def test_a_recreated_instance_keeps_nothing_of_the_earlier_one(run_from_hq: RunFile, client: Client) -> None:
     wanted = revision("r1", script="echo life >> data/seen; cat data/seen; exec sleep 600")
     wanted.volume.add(name="data", mount_path="data", persistent=True)
-    await client.create(instance(wanted))
-    ctl = await from_hq(new_ctl, hq).start()
+    ctl = await run_from_hq(instance(wanted))
     await until_ready(client)
     await ctl.kill()
     await client.delete("i-1")
@@ -207,11 +198,8 @@ async def test_a_recreated_instance_keeps_nothing_of_the_earlier_one(
 
 
 @pytest.mark.long
-async def test_a_revision_removed_and_put_back_is_reported_again(
-    new_ctl: NewCtl, client: Client, hq: ReplicaProcess
-) -> None:
-    await client.create(instance(revision("r1"), revision("r2", ready=False)))
-    ctl = await from_hq(new_ctl, hq).start()
+async def test_a_revision_removed_and_put_back_is_reported_again(run_from_hq: RunFile, client: Client) -> None:
+    ctl = await run_from_hq(instance(revision("r1"), revision("r2", ready=False)))
     await until_ready(client)
     await client.delete_revision("i-1", "r1")
     await client.put_revision("i-1", revision("r1"))
@@ -220,10 +208,9 @@ async def test_a_revision_removed_and_put_back_is_reported_again(
 
 
 @pytest.mark.long
-async def test_silence_is_no_problem_while_nothing_happens(new_ctl: NewCtl, client: Client, hq: ReplicaProcess) -> None:
+async def test_silence_is_no_problem_while_nothing_happens(run_from_hq: RunFile, client: Client) -> None:
     """Heartbeats come as often as HQ asks: here every second."""
-    await client.create(instance(revision("r1")))
-    await from_hq(new_ctl, hq).start()
+    await run_from_hq(instance(revision("r1")))
     await until_ready(client)
     first = (await client.get("i-1")).instance.status.last_heartbeat_time.ToMilliseconds()
 
