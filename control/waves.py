@@ -1,12 +1,13 @@
 """Work in waves: which parts begin next, whether one is back, and when the work has to stop. Pure: time comes in.
 
 A wave begins once every part of the one before is back, so that a change that breaks machines breaks one wave of them.
-Planned work on hosts uses it; what a part is, and how it is looked at, is the caller's.
+Planned work on hosts uses it; what a part is, and how it is looked at, is the caller's. Work in steps begins a few
+parts, waits for time, for a person or for a check, and goes on: roll-outs use that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -148,3 +149,83 @@ def judge(evidence: PartEvidence, now_ms: int, settle_ms: int, deadline_ms: int)
         return (Progress.FAILED if problem else Progress.BACK), problem
     is_quiet = now_ms - max(evidence.ended_ms, evidence.quiet_since_ms) >= settle_ms
     return (Progress.BACK if is_quiet and not problem else Progress.RETURNING), problem
+
+
+@dataclass(frozen=True, slots=True)
+class WaveStep:
+    """A step of work that goes in steps: `reach`, `weight` or both, or one of the others.
+
+    Attributes:
+        reach: so many parts are begun, those of earlier steps included; None: it begins none.
+        weight: percentage of the weight that each of them has otherwise, until another step says it; None: as before.
+        hold_s: nothing begins for so long; of a check: its values have to be within their bound for so long.
+        promote: a person says when it goes on.
+        check: name of the check that has to pass.
+    """
+
+    reach: Amount | None = None
+    weight: int | None = None
+    hold_s: float = 0.0
+    promote: bool = False
+    check: str = ""
+
+    @property
+    def words(self) -> str:
+        """For people: `instances: 10%, weight: 5%`."""
+        parts = {
+            "instances": self.reach,
+            "weight": None if self.weight is None else f"{self.weight}%",
+            "hold": f"{self.hold_s:g}s" if self.hold_s and not self.check else None,
+            "promote": "manual" if self.promote else None,
+            "check": f"{self.check} for {self.hold_s:g}s" if self.check else None,
+        }
+        return ", ".join(f"{name}: {value}" for name, value in parts.items() if value is not None)
+
+
+FULL_WEIGHT: Final = 100
+
+
+def reach_in(steps: Sequence[WaveStep], over: int, total: int) -> int:
+    """How many parts of so many may be begun, once `over` of the steps are over: all, after the last one.
+
+    A share is at least one: a step that begins nothing would show nothing.
+    """
+    if over >= len(steps):
+        return total
+    named = [step.reach for step in steps[: over + 1] if step.reach is not None]
+    return min(total, max([max(1, one.of(total)) for one in named], default=0))
+
+
+def weight_in(steps: Sequence[WaveStep], over: int) -> int:
+    """The percentage of their weight that the parts begun have, once `over` of the steps are over."""
+    if over >= len(steps):
+        return FULL_WEIGHT
+    return next((one.weight for one in reversed(steps[: over + 1]) if one.weight is not None), FULL_WEIGHT)
+
+
+def is_over(step: WaveStep, lasted_s: float, *, is_promoted: bool) -> bool:
+    """Whether what the step waits for has come; how many parts it begins is the caller's.
+
+    Args:
+        lasted_s: how long it has held; of a check, how long its values have been within their bound.
+    """
+    return is_promoted if step.promote else lasted_s >= step.hold_s
+
+
+def find_step_faults(steps: Sequence[WaveStep], checks: Collection[str]) -> Iterator[tuple[int, str, str]]:
+    """What is wrong with steps: number, field and what to write. `checks`: names of those that there are."""
+    reached: Amount | None = None
+    for number, step in enumerate(steps):
+        begins = step.reach is not None or step.weight is not None
+        if begins + bool(step.hold_s) + step.promote + bool(step.check) != 1:
+            yield number, "", "write instances, weight or both, or one of hold, promote and check"
+        if step.check and step.check not in checks:
+            known = ", ".join(sorted(checks)) or "none"
+            yield number, "check", f"there is no check {step.check[:40]!r} in this policy; it has: {known}"
+        if step.reach is None:
+            continue
+        if not step.reach.value:
+            yield number, "instances", "is 0: nothing would be switched, and nothing be seen"
+        if reached is not None and reached.is_percent == step.reach.is_percent and step.reach.value < reached.value:
+            yield number, "instances", f"{step.reach} is less than {reached} before it: amounts include earlier steps"
+        reached = step.reach

@@ -15,6 +15,7 @@ from hqcli.documents import BadDocument
 from hqclient import Client
 from nanny.world.cms import CmsLeave
 from nanny.world.leave import ApprovalPort, NoCms
+from nanny.world.prometheus import PrometheusPort, read_prometheus
 from serving.auth import security as settings
 from serving.clock import SystemClock
 from serving.flags import Duration, Flags, together
@@ -43,6 +44,12 @@ world: Final = together(
 )
 behaviour: Final = together(
     _rollouts.option(
+        "--prometheus",
+        default="",
+        metavar="FILE",
+        help="File with what checks may ask: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`.",
+    ),
+    _rollouts.option(
         "--drift-every", type=Duration(), default="60s", help="How often idle services are compared with HQ."
     ),
     kit_flags(FLAGS, "/nanny/v1/"),
@@ -58,6 +65,14 @@ def world_of(given: Mapping[str, Any]) -> tuple[dict[str, Client], ApprovalPort]
     cms = [part.strip() for part in given["cms"].split(",") if part.strip()]
     credentials = credentials_of(given, [*cms, *(one for each in locations.values() for one in each)])
     return clients_of(locations, credentials), CmsLeave(cms, SystemClock(), credentials) if cms else NoCms()
+
+
+def prometheus_of(given: Mapping[str, Any]) -> PrometheusPort:
+    """Raises UsageError."""
+    try:
+        return PrometheusPort(read_prometheus(given["prometheus"]) if given["prometheus"] else {})
+    except BadDocument as error:
+        raise click.UsageError(f"--prometheus: {error}") from error
 
 
 def _locations(given: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:

@@ -58,5 +58,7 @@ async def _serve(
     shared, addresses = context_of(given, "nanny", config, security), addresses_of(given, "NANNY_")
     rng = random.SystemRandom()
     store = make_store()  # made here, as its connections belong to the running loop
-    server = NannyProcess(config, store, rng, shared, addresses, locations, leave, given["drift_every"], given["grace"])
+    prometheus = options.prometheus_of(given)
+    drift_every_s, grace_s = given["drift_every"], given["grace"]
+    server = NannyProcess(config, store, rng, shared, addresses, locations, leave, prometheus, drift_every_s, grace_s)
     await until_stopped("nanny", server, server.controller, own)

@@ -11,6 +11,7 @@ from control.kept_lines import KeptLines
 from control.order_rights import OrderRights
 from control.process import ControllerHealth, release
 from hqclient import Client
+from nanny.actions.checks import RolloutChecks
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Declaring, Effects
 from nanny.actions.unused import UnusedContents
@@ -24,6 +25,7 @@ from nanny.records import kinds
 from nanny.records.handler import handler
 from nanny.world.leave import ApprovalPort
 from nanny.world.pictures import ServiceViews
+from nanny.world.prometheus import PrometheusPort
 from nanny.world.writing import InstanceWriter
 from nannypb.v1.records_pb2 import ServiceEvent
 from serving.context import ServerContext, process_metrics
@@ -46,10 +48,12 @@ class NannyProcess:
         addresses: Addresses,
         locations: Mapping[str, Client],
         leave: ApprovalPort,
+        prometheus: PrometheusPort | None = None,
         drift_every_s: float = 60.0,
         grace_s: float = 5.0,
     ) -> None:
         self._store, self._locations = store, locations
+        self._prometheus = prometheus = prometheus or PrometheusPort({})
         self.controller = controller = Controller(
             config, store, shared.clock, rng, shared.why_unrecorded, OrderRights.of(shared)
         )
@@ -61,7 +65,8 @@ class NannyProcess:
         contents = Contents(snapshots, chunks, locations)
         writer = InstanceWriter(locations, shared.clock)
         effects = Effects(controller, events, writer, leave, locations)
-        worker = Worker(controller, events, pictures, contents, effects, drift_every_s)
+        checks = RolloutChecks(prometheus, contents, shared.clock)
+        worker = Worker(controller, events, pictures, contents, effects, checks, drift_every_s)
         services = controller.records(kinds.SERVICE)
         work = controller.reconcile("work", worker.run, lambda: list(services), workers=32)
         services.listen(work.trigger)
@@ -73,7 +78,7 @@ class NannyProcess:
         metrics.register(Table(METRICS, NannyMetricSources(controller, pictures, writer, effects)))
         shown = NannyMessages(controller, events)
         orders = NannyOrders(controller, events, contents, locations)
-        api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave)
+        api = NannyApi(controller, orders, Queries(worker, shown, contents), shown, pictures, leave, prometheus.names)
         self.methods = api.methods()
         self._transports = Transports(self.methods, self.health, shared, metrics, addresses, grace_s)
         self.listening = self._transports.listening
@@ -90,6 +95,7 @@ class NannyProcess:
             await self.pictures.close()
             for client in self._locations.values():
                 await client.close()
+            await self._prometheus.close()
             await self._store.close()
 
     async def _release(self) -> None:

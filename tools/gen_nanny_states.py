@@ -19,7 +19,14 @@ Made from the tables in `nanny/automaton/` and `nanny/instances.py` by `make pro
 """
 _ORDERS = (SnapshotEvent.TO_CREATED, SnapshotEvent.TO_PREPARED, SnapshotEvent.TO_ACTIVE, SnapshotEvent.TO_DESTROYED)
 _OUTCOMES = (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED)
-_OTHERS = (SnapshotEvent.REPLACED, SnapshotEvent.RELEASED, SnapshotEvent.STOPPED, SnapshotEvent.AGAIN)
+_OTHERS = (
+    SnapshotEvent.REPLACED,
+    SnapshotEvent.RELEASED,
+    SnapshotEvent.STOPPED,
+    SnapshotEvent.AGAIN,
+    SnapshotEvent.PROMOTED,
+    SnapshotEvent.ABORTED,
+)
 
 
 def main() -> None:

@@ -14,7 +14,8 @@ from email.message import EmailMessage
 from ssl import SSLContext
 from typing import Final, Protocol
 
-from walle.outgoing.calls import OutgoingCallFailed, OutgoingCalls
+from control.outgoing import OutgoingCallFailed
+from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import BadAddress, Destinations, not_listed
 from walle.work.book import Notice
 from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, Recipient, Severity

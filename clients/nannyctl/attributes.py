@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from hqcli.options import DurationParam
+from nannyctl.steps import parse_checks, parse_steps
 from nannypb.v1 import service_pb2 as pb
 
 
@@ -46,6 +47,8 @@ ATTRIBUTES: Final = {
     "leave-out": _Attribute("rollout.leave_out", _names),
     "roll-back": _Attribute("rollout.roll_back", _one_of(true=True, false=False)),
     "set-current-on-activation": _Attribute("set_snapshot_as_current_upon_activation", _one_of(true=True, false=False)),
+    "steps": _Attribute("rollout.step", parse_steps),
+    "checks": _Attribute("rollout.check", parse_checks),
     "description": _Attribute("description", str),
 }
 

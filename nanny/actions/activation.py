@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from control.waves import weight_in
+from nanny.actions.checks import RolloutChecks
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.health import health_of
@@ -14,8 +16,22 @@ from nanny.actions.stages import ailing_instances, restarts_of, stages_of
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import RunningAction
 from nanny.automaton.states import SnapshotEvent
+from nanny.records.services import steps_of, tuple_of
 from nanny.rollout.judge import Findings, is_calm
-from nanny.rollout.plan import NOT_SWITCHED, Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
+from nanny.rollout.plan import (
+    NOT_SWITCHED,
+    AskCheck,
+    Begin,
+    Failed,
+    Finished,
+    GiveBack,
+    Prove,
+    Step,
+    StepOver,
+    Switch,
+    Wait,
+    next_step,
+)
 from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched_instance
@@ -32,8 +48,8 @@ AT_ONCE: Final = 200
 class Activation:
     """A roll-out step by step. With the number 0 it repairs drift of the ACTIVE snapshot: that never fails."""
 
-    def __init__(self, effects: Effects, progress: ProgressClock, contents: Contents) -> None:
-        self._effects, self._progress, self._contents = effects, progress, contents
+    def __init__(self, effects: Effects, progress: ProgressClock, contents: Contents, checks: RolloutChecks) -> None:
+        self._effects, self._progress, self._contents, self._checks = effects, progress, contents, checks
 
     async def step(self, subject: ServiceContext, running: RunningAction, content: Content) -> float | None:
         """Return in how many seconds to look again, at the latest."""
@@ -47,13 +63,15 @@ class Activation:
         )
         if running.number and any(findings):
             _note(record, findings)
-        progress = progress_of(record) if running.number else _forgiving(progress_of(record), stages)
+        progress = _progress(subject, running, record, stages)
         _measure(meter, subject, record, stages, progress, is_disturbed=bool(findings.fell or findings.failed))
+        if _holds(progress) and not subject.away:
+            meter.note_held()
         meter.save(record)
         await self._effects.store(subject, running, record)
         if progress.batch and not record.granted:
             return await self._ask(subject, running, record, meter.stalled_s)
-        step = next_step(subject.policy, stages, progress, meter.stalled_s, meter.calm_s)
+        step = next_step(subject.policy, stages, progress, meter.stalled_s, meter.calm_s, meter.step_s)
         return await self._do(step, subject, running, content, record)
 
     async def _do(
@@ -68,6 +86,10 @@ class Activation:
                 return await self._give_back(subject, running, record, failed)
             case Wait(why):
                 return await self._say(subject, running, record, why)
+            case StepOver():
+                return await self._begin_next_step(subject, running, record)
+            case AskCheck(name, where):
+                return await self._ask_check(subject, running, record, name, where)
             case Prove() | Finished() | Failed():
                 return await self._conclude(step, subject, running, record, content)
 
@@ -97,6 +119,26 @@ class Activation:
         record.proven = True
         await self._effects.store(subject, running, record)
         return 0.0
+
+    async def _begin_next_step(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
+        self._progress.meter_of(subject.id, record).begin_step()
+        record.steps_over += 1
+        record.step_ms, record.check_result = 0, ""
+        await self._effects.store(subject, running, record)
+        return 0.0
+
+    async def _ask_check(
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, name: str, where: str
+    ) -> float | None:
+        """Its time counts while it says that all is well. Whatever is not known stands still, and is waited for."""
+        check = next(one for one in record.check if one.name == name)
+        verdict = await self._checks.verdict(subject, running, check)
+        record.check_result = verdict.words
+        if verdict.is_within is False:
+            return await self._end(subject, running, record, SnapshotEvent.FAILED, f"check {name}: {verdict.words}")
+        if verdict.is_within and not subject.away:
+            self._progress.meter_of(subject.id, record).note_held()
+        return await self._say(subject, running, record, where if verdict.is_within else f"{where}: {verdict.words}")
 
     def _ran_before(self, subject: ServiceContext, content: Content) -> bool:
         """What was ACTIVE last ran the same."""
@@ -166,9 +208,9 @@ class Activation:
         record: ActionRecord,
         instances: Sequence[Key],
     ) -> float | None:
-        writes = []
+        writes, share = [], weight_in(steps_of(record.step), record.steps_over)
         for key in instances[:AT_ONCE]:
-            after = switched_instance(content, key, subject.held_instance(key), subject.stamp)
+            after = switched_instance(content, key, subject.held_instance(key), subject.stamp, share)
             if after is not None:
                 writes.append(subject.write(key, after))
         written = await self._effects.write(subject, running, record, writes)
@@ -242,7 +284,23 @@ def progress_of(record: ActionRecord) -> RolloutProgress:
         record.at_most,
         record.proven,
         record.trusted,
+        steps_of(record.step, record.check),
+        record.steps_over,
     )
+
+
+def _progress(subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages) -> RolloutProgress:
+    """With what people said meanwhile; a repair is forgiving."""
+    if not running.number:
+        return _forgiving(progress_of(record), stages)
+    one = tuple_of(subject.record, running.snapshot)
+    return replace(progress_of(record), promoted=one.promoted if one is not None else 0)
+
+
+def _holds(progress: RolloutProgress) -> bool:
+    """A hold is under way: its time counts."""
+    step = progress.step
+    return not progress.batch and step is not None and bool(step.hold_s) and not step.check
 
 
 def fallen_keys(record: ActionRecord) -> frozenset[Key]:
@@ -256,6 +314,12 @@ def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, i
     record.trusted = record.proven = is_trusted
     ailing = keys_of(subject.record.ailing) if is_back else sorted(ailing_instances(subject, content))
     record.ailing.extend(messages_of(ailing))
+    order = tuple_of(subject.record, content.id)
+    # Where nothing ran before, and on the way to what has served already, there is nothing to be careful with.
+    if subject.service.last_active and not (is_back or is_trusted) and not (order and order.order.skip_steps):
+        record.step.extend(subject.record.info.rollout.step)
+        named = {step.check for step in record.step}
+        record.check.extend(check for check in subject.record.info.rollout.check if check.name in named)
 
 
 def _note(record: ActionRecord, findings: Findings) -> None:
@@ -276,7 +340,15 @@ def _measure(
 ) -> None:
     to_switch = len(keys_in(stages, *NOT_SWITCHED).intersection(progress.batch))
     meter.note_mark(
-        (meter.evidence.progress, progress.batch, record.granted, to_switch, frozenset(subject.away), record.proven)
+        (
+            meter.evidence.progress,
+            progress.batch,
+            record.granted,
+            to_switch,
+            frozenset(subject.away),
+            record.proven,
+            record.steps_over,
+        )
     )
     is_calm_now = not progress.batch and is_calm(stages, progress)
     meter.note_calm(is_calm=is_calm_now, is_disturbed=is_disturbed or bool(to_switch))

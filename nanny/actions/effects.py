@@ -82,6 +82,18 @@ class Effects:
         What HQ could not store for now is in `waits` of the result; it is not asked again before `retry_s`.
         The service and the action must be as they were when this was decided. Raises MayNotBegin, RecordChanged.
         """
+        return await self._write(subject, writes, (running, record))
+
+    async def write_apart(self, subject: ServiceContext, writes: Sequence[InstanceWrite]) -> Written:
+        """The same, for what is no part of an action. Raises MayNotBegin, RecordChanged."""
+        return await self._write(subject, writes)
+
+    async def _write(
+        self,
+        subject: ServiceContext,
+        writes: Sequence[InstanceWrite],
+        action: tuple[RunningAction, ActionRecord] | None = None,
+    ) -> Written:
         waiting = self._writer.pauses_of(writes)
         if {write.key[0] for write in writes} <= waiting.waits.keys():
             return waiting
@@ -89,11 +101,14 @@ class Effects:
         stored = change.get(kinds.SERVICE, subject.id)
         if stored is None or stored != subject.record:
             return Written()
-        key = kinds.of_snapshot(subject.id, running.snapshot)
-        change.get(kinds.ACTION, key)
-        change.put(kinds.ACTION, key, record)
-        # Work that has begun may end while Nanny is frozen: a half-switched batch is worse than a switched one.
-        new = not record.batch
+        new = True
+        if action is not None:
+            running, record = action
+            key = kinds.of_snapshot(subject.id, running.snapshot)
+            change.get(kinds.ACTION, key)
+            change.put(kinds.ACTION, key, record)
+            # Work that has begun may end while Nanny is frozen: a half-switched batch is worse than a switched one.
+            new = not record.batch
         intent = await self.controller.intend(change, new=new)
         intent.check(new=new)
         written = await self._writer.send(writes)

@@ -27,11 +27,13 @@ class Meter:
         now_s: for how long this process has acted on it.
         stalled_s: for how long the mark has been unchanged.
         calm_s: for how long it was calm since the last disturbance.
+        step_s: for how long the step under way has held.
         evidence: what a roll-out has seen until now.
     """
 
     stalled_s: float
     calm_s: float
+    step_s: float = 0.0
     now_s: float = 0.0
     evidence: Evidence = field(default_factory=Evidence)
     _elapsed_s: float = 0.0
@@ -61,11 +63,20 @@ class Meter:
         elif is_calm:
             self.calm_s += self._elapsed_s
 
+    def note_held(self) -> None:
+        """The step under way held since the last look."""
+        self.step_s += self._elapsed_s
+
+    def begin_step(self) -> None:
+        self.step_s = 0.0
+
     def save(self, record: ActionRecord) -> bool:
         """Bring the record up to date, but not at every look. Return whether it changed."""
-        far = max(abs(self.stalled_s - record.stalled_ms / 1000), abs(self.calm_s - record.calm_ms / 1000))
-        if far < _SAVED_EVERY_S:
+        saved = record.stalled_ms, record.calm_ms, record.step_ms
+        times_s = self.stalled_s, self.calm_s, self.step_s
+        if all(abs(time_s - ms / 1000) < _SAVED_EVERY_S for time_s, ms in zip(times_s, saved, strict=True)):
             return False
+        record.step_ms = int(self.step_s * 1000)
         record.stalled_ms, record.calm_ms = int(self.stalled_s * 1000), int(self.calm_s * 1000)
         return True
 
@@ -79,10 +90,15 @@ class ProgressClock:
 
     def meter(self, service: str, record: ActionRecord) -> Meter:
         """The meter of an action, with the time until now."""
+        meter = self.meter_of(service, record)
+        meter.advance(self._clock.now())
+        return meter
+
+    def meter_of(self, service: str, record: ActionRecord) -> Meter:
+        """The meter of an action, as it was at the last look."""
         key = service, record.number
         if key not in self._meters:
-            self._meters[key] = Meter(record.stalled_ms / 1000, record.calm_ms / 1000)
-        self._meters[key].advance(self._clock.now())
+            self._meters[key] = Meter(record.stalled_ms / 1000, record.calm_ms / 1000, record.step_ms / 1000)
         return self._meters[key]
 
     def pause(self, service: str) -> None:

@@ -10,12 +10,14 @@ from typing import Final
 
 from control import Controller, Events
 from nanny.actions.activation import Activation
+from nanny.actions.checks import RolloutChecks
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
 from nanny.actions.health import HealthMonitor
 from nanny.actions.level_steps import LevelSteps
 from nanny.actions.own_targets import OwnTargets, holds
 from nanny.actions.progress_clock import ProgressClock
+from nanny.actions.shares import WeightShares
 from nanny.actions.stages import differences
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import RunningAction
@@ -43,14 +45,17 @@ class Worker:
         pictures: ServiceViews,
         contents: Contents,
         effects: Effects,
+        checks: RolloutChecks,
         drift_every_s: float,
     ) -> None:
         self.controller, self._events, self._pictures = controller, events, pictures
         self._contents, self._effects, self._drift_every_s = contents, effects, drift_every_s
         self._progress = ProgressClock(controller.clock)
         self._levels = LevelSteps(effects, self._progress)
-        self._activation = Activation(effects, self._progress, contents)
+        self._activation = Activation(effects, self._progress, contents, checks)
+        self._checks = checks
         self._own = OwnTargets(effects, contents)
+        self._shares = WeightShares(effects, contents)
         self._health = HealthMonitor()
 
     async def run(self, service_id: str) -> float | None:
@@ -91,7 +96,9 @@ class Worker:
         if not any(True for _ in subject.service.running()):
             if not subject.record.drift:
                 self._progress.forget(subject.id)
+                self._checks.forget(subject.id)
             waits.append(await self._rest(subject))
+        waits.append(await self._shares.step(subject))
         told = [wait_s for wait_s in waits if wait_s is not None]
         return min(told) if told else None
 

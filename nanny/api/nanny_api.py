@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Collection
 from typing import Any, Final
 
 from control import Controller
-from nanny.api.orders import NannyOrders, check_id, check_info, check_mask, default_request_id
+from nanny.api.orders import NannyOrders, check_id, check_mask, default_request_id
+from nanny.api.policies import check_info, merge_info
 from nanny.api.queries import Queries
 from nanny.api.shown import NannyMessages
 from nanny.reach import DESCRIBE, MANAGERS, ORDER, OWNERS, SEEN, service_in
@@ -14,7 +15,7 @@ from nanny.records import kinds
 from nanny.world.leave import ApprovalPort
 from nanny.world.pictures import ServiceViews
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, TargetOrder
+from nannypb.v1.records_pb2 import Adoption, InstanceKey, InstanceOrder, ServiceEvent, StepOrder, TargetOrder
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
@@ -36,9 +37,11 @@ class NannyApi:
         shown: NannyMessages,
         pictures: ServiceViews,
         leave: ApprovalPort,
+        prometheus: Collection[str] = (),
     ) -> None:
         self._controller, self._orders, self._queries = controller, orders, queries
         self._shown, self._pictures, self._leave = shown, pictures, leave
+        self._prometheus = prometheus
 
     def methods(self) -> list[Method]:
         """All calls. Owners (uploaders of the service) order; operations managers (operators) pause and resume."""
@@ -55,6 +58,8 @@ class NannyApi:
             _SERVICE.unary(pb.SetInstanceTargetRequest, self._instance_target, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.PauseActionsRequest, self._pause, STOP, service_in(MANAGERS), only_stops=lambda _: True),
             _SERVICE.unary(pb.ResumeActionsRequest, self._resume, STOP, service_in(MANAGERS)),
+            _SERVICE.unary(pb.PromoteRolloutRequest, self._promote, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.AbortRolloutRequest, self._abort, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, SEEN),
             _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, SEEN),
@@ -71,7 +76,7 @@ class NannyApi:
 
     async def _create(self, request: pb.CreateServiceRequest, call: Call) -> Answer:
         check_id(request.service_id)
-        check_info(request.info, self._pictures.locations)
+        check_info(request.info, self._pictures.locations, self._prometheus)
         event = ServiceEvent(created=request.info)
         if request.adopt:
             instances = await self._queries.instances_in_hq(request.service_id)
@@ -82,8 +87,10 @@ class NannyApi:
 
     async def _update(self, request: pb.UpdateServiceRequest, call: Call) -> Answer:
         check_id(request.service_id)
-        check_info(request.info, self._pictures.locations)
         check_mask(request.update_mask)
+        before = self._queries.record(request.service_id).info
+        merged = merge_info(before, request.info, request.update_mask)
+        check_info(merged, self._pictures.locations, self._prometheus, before)
         event = ServiceEvent(
             updated=request.info, updated_fields=request.update_mask, info_version=request.info_version
         )
@@ -128,6 +135,8 @@ class NannyApi:
             raise invalid("target", "write DESTROYED, CREATED, PREPARED or ACTIVE")
         if request.fill_pods_configuration and request.target != pb.TARGET_CREATED:
             raise invalid("fill_pods_configuration", "is for the target CREATED only")
+        if request.skip_steps and request.target != pb.TARGET_ACTIVE:
+            raise invalid("skip_steps", "is for the target ACTIVE only")
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
         request.request_id = request.request_id or default_request_id(call)
         order = TargetOrder(
@@ -135,6 +144,7 @@ class NannyApi:
             target=request.target,
             fill=request.fill_pods_configuration,
             order_id=request.request_id,
+            skip_steps=request.skip_steps,
         )
         await self._send(request, ServiceEvent(target=order), call)
         return MessageAnswer(pb.SetTargetResponse(service=self._shown.service(request.service_id)))
@@ -159,6 +169,14 @@ class NannyApi:
         check_id(request.service_id)
         await self._send(request, ServiceEvent(paused=False), call)
         return MessageAnswer(pb.ResumeActionsResponse(service=self._shown.service(request.service_id)))
+
+    async def _promote(self, request: pb.PromoteRolloutRequest, call: Call) -> Answer:
+        await self._send(request, ServiceEvent(promoted=_step_order(request)), call)
+        return MessageAnswer(pb.PromoteRolloutResponse(service=self._shown.service(request.service_id)))
+
+    async def _abort(self, request: pb.AbortRolloutRequest, call: Call) -> Answer:
+        await self._send(request, ServiceEvent(aborted=_step_order(request)), call)
+        return MessageAnswer(pb.AbortRolloutResponse(service=self._shown.service(request.service_id)))
 
     async def _stop(self, request: pb.StopServiceRequest, call: Call) -> Answer:
         check_id(request.service_id)
@@ -216,3 +234,11 @@ class NannyApi:
 
     async def _send(self, request: Any, event: ServiceEvent, call: Call) -> None:
         await self._orders.send(request.service_id, event, request.by, call, request.request_id)
+
+
+def _step_order(request: pb.PromoteRolloutRequest | pb.AbortRolloutRequest) -> StepOrder:
+    """Raises InvalidRequest."""
+    check_id(request.service_id)
+    if not request.order_id:
+        raise invalid("order_id", "name the order that is under way: GetService shows it")
+    return StepOrder(order_id=request.order_id, number=request.step_number)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from control import Controller, Events
-from control.amounts import Amount
 from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.contents import Contents
 from nanny.records import kinds
 from nanny.records.handler import MAX_CHUNKS
-from nanny.rollout.policy import DEADLINE_S
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted_content
 from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same
@@ -27,10 +25,9 @@ from serving.errors import InvalidRequest, NotFound, Overloaded, Violation, inva
 from serving.rights.stored import encode_access
 
 _ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
-_LONGEST_WORDS: Final = 1_000
+LONGEST_WORDS: Final = 1_000
 _SHORTEST_PREFIX: Final = 6
 _REMOVED_S: Final = 1_800.0
-_MOST_SECONDS: Final = 7 * 86_400
 
 
 class NannyOrders:
@@ -167,44 +164,6 @@ def check_id(text: str, field: str = "service_id") -> None:
         raise invalid(field, f"{text[:40]!r} is malformed: use 1 to 253 letters, digits and ._:@-")
 
 
-def check_info(info: pb.InfoAttributes, locations: Collection[str]) -> None:
-    """Raises InvalidRequest with every fault."""
-    policy, faults = info.rollout, []
-    for name in ("max_unavailable", "max_failures"):
-        text = getattr(policy, name)
-        try:
-            Amount.parse(text or "10%")
-        except ValueError as error:
-            faults.append(Violation(f"info.rollout.{name}", str(error)))
-    if policy.max_unavailable in ("0", "0%"):
-        faults.append(Violation("info.rollout.max_unavailable", "is 0: no instance could ever be switched"))
-    faults += _time_faults(policy)
-    faults += [
-        Violation(f"info.rollout.{field}[{number}]", f"unknown location {name}; known: {', '.join(sorted(locations))}")
-        for field, names in (("location", policy.location), ("leave_out", policy.leave_out))
-        for number, name in enumerate(names)
-        if name not in locations
-    ]
-    if len(info.description) > _LONGEST_WORDS:
-        faults.append(Violation("info.description", f"is longer than {_LONGEST_WORDS} characters"))
-    if faults:
-        raise InvalidRequest(*faults)
-
-
-def _time_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
-    for name in ("progress_deadline_s", "min_ready_s", "soak_s"):
-        if getattr(policy, name) > _MOST_SECONDS:
-            yield Violation(f"info.rollout.{name}", f"is over {_MOST_SECONDS} seconds")
-    deadline_s = policy.progress_deadline_s or int(DEADLINE_S)
-    for name in ("min_ready_s", "soak_s"):
-        if getattr(policy, name) >= deadline_s:
-            yield Violation(
-                f"info.rollout.{name}",
-                f"is {getattr(policy, name)} s, which is not below progress_deadline_s ({deadline_s} s): good "
-                "roll-outs would fail; raise the deadline or lower this",
-            )
-
-
 def check_mask(mask: FieldMask) -> None:
     """Raises InvalidRequest for what is no field of the info attributes."""
     known: Any = pb.InfoAttributes.DESCRIPTOR
@@ -215,5 +174,5 @@ def check_mask(mask: FieldMask) -> None:
 
 def _check_words(by: pb.Authorship) -> None:
     for name in ("author", "comment", "ticket"):
-        if len(getattr(by, name)) > _LONGEST_WORDS:
-            raise invalid(f"by.{name}", f"is longer than {_LONGEST_WORDS} characters")
+        if len(getattr(by, name)) > LONGEST_WORDS:
+            raise invalid(f"by.{name}", f"is longer than {LONGEST_WORDS} characters")

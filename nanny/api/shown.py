@@ -82,6 +82,10 @@ class NannyMessages:
         if stored.number == one.action:
             progress.message, progress.batches_done = stored.message, stored.batches_done
             progress.cms_task = stored.cms_task
+            progress.step.extend(stored.step)
+            over = max(stored.steps_over, one.promoted)
+            progress.step_number = over + 1 if over < len(stored.step) else 0
+            progress.step_ms, progress.check_result = stored.step_ms, stored.check_result
             progress.since.FromMilliseconds(stored.since_unix_ms)
         else:
             progress.since.FromMilliseconds(one.since_unix_ms)

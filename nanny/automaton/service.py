@@ -16,6 +16,7 @@ class SnapshotState:
         fill: its revisions are already in HQ as CREATED (the flag `fill_pods_configuration`).
         overrides: number of the set of single-instance orders in force; 0: there is none.
         action: number of the running action; 0: none. Outcomes with other numbers are ignored.
+        promoted: steps of its roll-out up to this number are promoted.
     """
 
     current: Current
@@ -23,6 +24,7 @@ class SnapshotState:
     fill: bool = False
     overrides: int = 0
     action: int = 0
+    promoted: int = 0
 
 
 @dataclass(frozen=True, slots=True)

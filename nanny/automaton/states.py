@@ -61,6 +61,8 @@ class SnapshotEvent(enum.StrEnum):
     REPLACED = "ACTIVE is requested for another one"
     RELEASED = "another one became ACTIVE"
     STOPPED = "stop"
+    PROMOTED = "a step is promoted"
+    ABORTED = "aborted by people"
 
 
 ACTIONS: Final[Mapping[Current, Action]] = {

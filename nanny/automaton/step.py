@@ -66,6 +66,15 @@ class SnapshotAutomaton:
             else service
         )
 
+    def promote_step(self, service: ManagedService, snapshot: str, number: int) -> ManagedService:
+        """A person ends a step of its roll-out, which must be under way (see `step_refusal`)."""
+        service = self._apply_event(service, snapshot, SnapshotEvent.PROMOTED)
+        return service.with_tuple(snapshot, replace(service.tuples[snapshot], promoted=number))
+
+    def abort_rollout(self, service: ManagedService, snapshot: str) -> ManagedService:
+        """A person says that its roll-out, which must be under way, has failed."""
+        return self._roll_back(self._apply_event(service, snapshot, SnapshotEvent.ABORTED), snapshot)
+
     def stop_service(self, service: ManagedService) -> ManagedService:
         """Switch everything off. What is wanted ACTIVE is wanted PREPARED."""
         if active := service.wanted_active():
@@ -207,6 +216,16 @@ def instance_refusal(service: ManagedService, snapshot: str) -> str:
     return ""
 
 
+def step_refusal(service: ManagedService, snapshot: str) -> str:
+    """Why its roll-out cannot be promoted or aborted; empty: it can."""
+    state = service.tuples.get(snapshot)
+    if state is None or state.current is not Current.ACTIVATING:
+        return f"snapshot {snapshot} is {state.current if state is not None else 'not in HQ'}: no roll-out is under way"
+    if service.rolling_back:
+        return f"snapshot {snapshot} is rolled back to: order another snapshot to go elsewhere"
+    return ""
+
+
 def _fill_of(service: ManagedService, snapshot: str) -> bool:
     state = service.tuples.get(snapshot)
     return state is not None and state.fill
@@ -215,7 +234,7 @@ def _fill_of(service: ManagedService, snapshot: str) -> bool:
 def _enter_state(service: ManagedService, snapshot: str, state: SnapshotState, after: Current) -> ManagedService:
     """Entering a working state assigns a number and cancels orders for single instances."""
     if after not in ACTIONS:
-        return service.with_tuple(snapshot, replace(state, current=after, action=0))
+        return service.with_tuple(snapshot, replace(state, current=after, action=0, promoted=0))
     number = service.numbered + 1
     service = replace(service, numbered=number)
-    return service.with_tuple(snapshot, replace(state, current=after, action=number, overrides=0))
+    return service.with_tuple(snapshot, replace(state, current=after, action=number, overrides=0, promoted=0))

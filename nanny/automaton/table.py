@@ -77,5 +77,8 @@ TABLE: Final[Table] = {
     (_C.DEACTIVATING, _E.STOPPED): _C.DEACTIVATING,
     (_C.DEACTIVATE_PENDING, _E.STOPPED): _C.BROKEN,
     (_C.PREPARED, _E.STOPPED): _C.BROKEN,
+    # People go on, or say that it has failed: a roll-out alone has steps.
+    (_C.ACTIVATING, _E.PROMOTED): _C.ACTIVATING,
+    (_C.ACTIVATING, _E.ABORTED): _C.BROKEN,
     (_C.DESTROYED, _E.DONE): ABSENT,
 }

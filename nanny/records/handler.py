@@ -5,7 +5,7 @@ It raises refusals (`Refused`), moves the automaton, and records who did what.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from control import Change, Refused, UnreadableEvent
@@ -13,7 +13,7 @@ from control.order_rights import OrderRights
 from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import Current, SnapshotEvent, Target
-from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal
+from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal, step_refusal
 from nanny.automaton.table import State
 from nanny.reach import rule_of_event
 from nanny.records import kinds
@@ -221,6 +221,7 @@ def _on_target(moved: _Moved) -> None:
     if (one := tuple_of(moved.record, order.snapshot_id)) is not None:
         one.target_set.CopyFrom(moved.event.by)
         one.order.CopyFrom(pb.Order(id=order.order_id, target=order.target, outcome=pb.ORDER_OUTCOME_OPEN))
+        one.order.skip_steps = order.skip_steps
 
 
 def _on_instance(moved: _Moved) -> None:
@@ -243,6 +244,46 @@ def _on_instance(moved: _Moved) -> None:
     where = f"{order.instance.id} ({order.instance.location})"
     moved.story.tell(f"target {TARGET[order.target]} for instance {where}", order.snapshot_id)
     moved.apply_service(after)
+
+
+def _on_promoted(moved: _Moved) -> None:
+    order = moved.event.promoted
+    snapshot, steps = _step_under_way(moved, order)
+    if not order.number or not steps[order.number - 1].promote:
+        raise Refused(f"step {order.number} does not wait for people", "ABORTED")
+    moved.story.tell(f"step {order.number} promoted", snapshot)
+    moved.apply_service(moved.step.promote_step(moved.before, snapshot, order.number))
+
+
+def _on_aborted(moved: _Moved) -> None:
+    order = moved.event.aborted
+    snapshot, _ = _step_under_way(moved, order)
+    why = f"aborted by {moved.event.by.author or 'somebody'}"
+    why += f": {moved.event.by.comment}" if moved.event.by.comment else ""
+    moved.story.tell(f"roll-out aborted at step {order.number}" if order.number else "roll-out aborted", snapshot)
+    action = moved.change.get(kinds.ACTION, kinds.of_snapshot(moved.service_id, snapshot))
+    after = moved.step.abort_rollout(moved.before, snapshot)
+    del moved.record.ailing[:]
+    moved.record.ailing.extend(action.ailing if after.rolling_back and action is not None else ())
+    moved.increment_generation()
+    moved.apply_service(after, snapshot, why)
+
+
+def _step_under_way(moved: _Moved, order: records_pb2.StepOrder) -> tuple[str, Sequence[pb.RolloutStep]]:
+    """The snapshot that the order rolls out, and its steps. Raises Refused if another order or step is under way."""
+    snapshot = next((one.snapshot_id for one in moved.record.snapshot if one.order.id == order.order_id), "")
+    if not snapshot:
+        raise Refused(f"there is no order {order.order_id[:80]!r}, or a later one took its place", "ABORTED")
+    if why := step_refusal(moved.before, snapshot):
+        raise Refused(why, "ABORTED")
+    state = moved.before.tuples[snapshot]
+    action = moved.change.get(kinds.ACTION, kinds.of_snapshot(moved.service_id, snapshot))
+    steps: Sequence[pb.RolloutStep] = action.step if action is not None and action.number == state.action else ()
+    over = max(action.steps_over, state.promoted) if action is not None and steps else 0
+    now = over + 1 if over < len(steps) else 0
+    if order.number != now:
+        raise Refused(f"step {now or 'none'} is under way, not {order.number or 'none'}: look at it again", "ABORTED")
+    return snapshot, steps
 
 
 def _on_paused(moved: _Moved) -> None:
@@ -294,4 +335,6 @@ _MOVES: Final[Mapping[str, Callable[[_Moved], None]]] = {
     "paused": _on_paused,
     "stopped": _on_stopped,
     "ended": _on_ended,
+    "promoted": _on_promoted,
+    "aborted": _on_aborted,
 }

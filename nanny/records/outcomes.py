@@ -45,7 +45,7 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
 def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
     state, wanted = service.tuples[one.snapshot_id], TARGET[one.order.target]
     if state.target is not wanted:
-        return _displaced_outcome(service, event)
+        return _displaced_outcome(one, service, event)
     if state.current in ACTIONS:
         return _OPEN
     if state.current is _ARRIVED.get(wanted):
@@ -64,11 +64,11 @@ def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _O
     return reached
 
 
-def _displaced_outcome(service: ManagedService, event: ServiceEvent) -> _Outcome:
+def _displaced_outcome(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
     """Its target was changed by something else than an order for this snapshot."""
     instead = service.wanted_active()
-    if event.HasField("ended"):  # it failed, and the roll-back begins: the order ends when that does
-        return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message, instead)
+    if event.WhichOneof("event") in ("ended", "aborted"):  # it failed, and the roll-back begins: it ends when that does
+        return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message or one.message, instead)
     outcome = pb.ORDER_OUTCOME_SUPERSEDED if instead else pb.ORDER_OUTCOME_CANCELLED
     return _Outcome(outcome, _by(event), instead)
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from control.amounts import Amount
+from control.waves import WaveStep
 from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import Current, Target
 from nanny.rollout.policy import DEADLINE_S, TEN_PERCENT, Policy, default_min_ready_s, default_soak_s
@@ -35,7 +36,14 @@ def service_of(record: records_pb2.ServiceRecord) -> ManagedService:
 
 
 def _state(record: records_pb2.TupleRecord) -> SnapshotState:
-    return SnapshotState(CURRENT[record.current], TARGET[record.target], record.fill, record.overrides, record.action)
+    return SnapshotState(
+        CURRENT[record.current],
+        TARGET[record.target],
+        record.fill,
+        record.overrides,
+        record.action,
+        record.promoted,
+    )
 
 
 def write_back(record: records_pb2.ServiceRecord, service: ManagedService, now_ms: int) -> None:
@@ -52,6 +60,7 @@ def write_back(record: records_pb2.ServiceRecord, service: ManagedService, now_m
         one.current = CURRENT_NUMBER[state.current]  # type: ignore[assignment]
         one.target = TARGET_NUMBER[state.target]  # type: ignore[assignment]
         one.fill, one.overrides, one.action = state.fill, state.overrides, state.action
+        one.promoted = state.promoted
         tuples.append(one)
     del record.snapshot[:]
     record.snapshot.extend(tuples)
@@ -79,3 +88,31 @@ def policy_of(service_id: str, record: records_pb2.ServiceRecord) -> Policy:
         rolls_back=told.roll_back,
         service=service_id,
     )
+
+
+DEFAULT_CHECK_S = 300
+
+
+def steps_of(
+    steps: Iterable[service_pb2.RolloutStep], checks: Iterable[service_pb2.RolloutCheck] = ()
+) -> tuple[WaveStep, ...]:
+    """Steps as the plan knows them; with the checks, each has its duration. Raises ValueError for an amount."""
+    durations = {check.name: float(check.duration_s or DEFAULT_CHECK_S) for check in checks}
+    return tuple(
+        WaveStep(
+            Amount.parse(step.instances) if step.instances else None,
+            parse_weight(step.weight) if step.weight else None,
+            durations.get(step.check, float(step.hold_s)),
+            step.promote,
+            step.check,
+        )
+        for step in steps
+    )
+
+
+def parse_weight(text: str) -> int:
+    """A percentage. Raises ValueError, which says what to write."""
+    amount = Amount.parse(text)
+    if not amount.is_percent:
+        raise ValueError(f"{text[:40]!r} is not a share: write it as 5%")
+    return amount.value

@@ -6,8 +6,10 @@ from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from typing import Final
 
+from control.waves import is_over
 from nanny.rollout.judge import expected_keys, is_calm
 from nanny.rollout.policy import Policy
+from nanny.rollout.steps import canaries, missing_canaries
 from nanny.rollout.views import SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 
 LARGEST_BATCH = 1_000
@@ -68,15 +70,36 @@ class Failed:
     why: str
 
 
-Step = Begin | Switch | GiveBack | Prove | Wait | Finished | Failed
+@dataclass(frozen=True, slots=True)
+class StepOver:
+    """The step under way is over; the next one begins."""
 
 
-def next_step(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float = 0.0) -> Step:
+@dataclass(frozen=True, slots=True)
+class AskCheck:
+    """The step under way is this check: ask it. `why` is for people."""
+
+    check: str
+    why: str
+
+
+Step = Begin | Switch | GiveBack | Prove | StepOver | AskCheck | Wait | Finished | Failed
+
+
+def next_step(
+    policy: Policy,
+    stages: Stages,
+    progress: RolloutProgress,
+    stalled_s: float,
+    calm_s: float = 0.0,
+    step_s: float = 0.0,
+) -> Step:
     """Decide what comes next.
 
     Args:
         stalled_s: how long nothing has been completed since the batch began, without pauses.
         calm_s: how long everybody who is expected to be done has been, since the last switch or fall.
+        step_s: how long the step under way has held, or its check has been within its bound.
     """
     stages = _with_lost(stages, progress)
     if excess := _excess(policy, stages, progress):
@@ -90,6 +113,8 @@ def next_step(policy: Policy, stages: Stages, progress: RolloutProgress, stalled
         return _late(policy, stages, progress, stalled_s, late)
     if not progress.proven and (step := _soak(policy, stages, progress, stalled_s, calm_s)) is not None:
         return step
+    if progress.step is not None:
+        return _in_steps(policy, stages, progress, step_s)
     return _next_batch(policy, stages, progress, stalled_s, calm_s)
 
 
@@ -202,30 +227,66 @@ def _soak(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: 
     return Wait(f"watches the first instances for {policy.soak_s:g} s before it goes on ({calm_s:.0f} s calm{seen})")
 
 
+def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, step_s: float) -> Step:
+    """No leave is kept: the batch before was given back."""
+    step = progress.step
+    assert step is not None
+    taken = canaries(policy, stages, progress)
+    if (begin := _first_candidates(policy, stages, progress, taken)) is not None:
+        return begin
+    if taken & keys_in(stages, Stage.UP):
+        return Wait(_no_room(policy))
+    where = f"step {progress.steps_over + 1} of {len(progress.steps)} ({step.words})"
+    if step.reach is not None and (missing := missing_canaries(policy, stages, progress)):
+        return Wait(f"{where} waits for {_some(missing)}: {_unfinished_summary(stages, progress)}")
+    if is_over(step, step_s, is_promoted=progress.promoted > progress.steps_over):
+        return StepOver()
+    if step.check:
+        return AskCheck(step.check, where)
+    if step.promote:
+        return Wait(f"{where} waits for `nanny rollout promote {policy.service}`")
+    return Wait(f"{where} holds")
+
+
 def _next_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step:
-    if not progress.proven:
-        well = {stage: keys if stage in SWITCHED else keys - progress.ailing for stage, keys in stages.items()}
-        if (step := _candidates(policy, well, progress)) is not None:
-            return step
-    if (step := _candidates(policy, stages, progress)) is not None:
+    if (step := _first_candidates(policy, stages, progress)) is not None:
         return step
     if keys_in(stages, Stage.UP, Stage.SILENT):
-        used = "because max_unavailable is used up by instances that are not ready or still changing"
-        return Wait(f"waits, {used}; see `nanny instances {policy.service}`")
+        return Wait(_no_room(policy))
     if unprepared := sorted(keys_in(stages, Stage.UNPREPARED) - progress.failed):
         return _late(policy, stages, progress, stalled_s, unprepared, "installed")
     return _nothing_left(policy, stages, progress, stalled_s, calm_s)
 
 
-def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress) -> Begin | None:
+def _no_room(policy: Policy) -> str:
+    used = "because max_unavailable is used up by instances that are not ready or still changing"
+    return f"waits, {used}; see `nanny instances {policy.service}`"
+
+
+def _first_candidates(
+    policy: Policy, stages: Stages, progress: RolloutProgress, among: Set[Key] | None = None
+) -> Begin | None:
+    """The next batch; a first one has none that was ailing, if there are others."""
+    keys = among if among is not None else keys_in(stages, *NOT_SWITCHED)
+    well = None if progress.proven else _candidates(policy, stages, progress, keys - progress.ailing)
+    return well or _candidates(policy, stages, progress, keys)
+
+
+def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress, among: Set[Key]) -> Begin | None:
     """The next batch among these; None: there is none, or no room for it."""
-    if free := _in_order(policy, stages, Stage.DOWN) + _in_order(policy, stages, Stage.STALE):
+
+    def in_order(stage: Stage) -> tuple[Key, ...]:
+        """In the order in which they are switched."""
+        keys = stages.get(stage, frozenset()) & among
+        return tuple(sorted(keys, key=lambda key: (policy.order(key[0]), key)))
+
+    if free := in_order(Stage.DOWN) + in_order(Stage.STALE):
         return Begin(free[:LARGEST_BATCH], ())
     # These are lost already, or nearly: an earlier roll-out took them within its limits.
-    if leaving := _in_order(policy, stages, Stage.LEAVING):
+    if leaving := in_order(Stage.LEAVING):
         return Begin(leaving, leaving)
     room = _room(policy, stages, progress)
-    costly = _of_first_location(_in_order(policy, stages, Stage.UP) or _in_order(policy, stages, Stage.SILENT))
+    costly = _of_first_location(in_order(Stage.UP) or in_order(Stage.SILENT))
     if not costly or room <= 0:
         return None
     batch = costly[: min(room, LARGEST_BATCH)]
@@ -281,11 +342,6 @@ def _unfinished_summary(stages: Stages, progress: RolloutProgress) -> str:
 
 def _total(stages: Stages) -> int:
     return sum(len(keys) for keys in stages.values())
-
-
-def _in_order(policy: Policy, stages: Stages, stage: Stage) -> tuple[Key, ...]:
-    """In the order in which they are switched."""
-    return tuple(sorted(stages.get(stage, ()), key=lambda key: (policy.order(key[0]), key)))
 
 
 def _of_first_location(keys: tuple[Key, ...]) -> tuple[Key, ...]:

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field
 
+from control.waves import WaveStep
+
 Key = tuple[str, str]
 """Location and instance id."""
 
@@ -59,6 +61,8 @@ class RolloutProgress:
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
         proven: a batch has soaked, or this has served before: later batches need not be waited for as the first one is.
         trusted: it was ACTIVE last, so whatever goes wrong now is not its doing.
+        steps: what it does before all the rest follows; those of `steps_over` are over.
+        promoted: those up to this number are promoted.
     """
 
     batch: tuple[Key, ...] = ()
@@ -69,3 +73,11 @@ class RolloutProgress:
     at_most: int = 0
     proven: bool = False
     trusted: bool = False
+    steps: tuple[WaveStep, ...] = ()
+    steps_over: int = 0
+    promoted: int = 0
+
+    @property
+    def step(self) -> WaveStep | None:
+        """The one under way; None: they are over."""
+        return self.steps[self.steps_over] if self.steps_over < len(self.steps) else None

@@ -15,6 +15,7 @@ from hqclient.allocations import restarting_part
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
+from nanny.snapshots.weights import set_share
 
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
@@ -65,14 +66,19 @@ def with_revision(
 
 
 def switched_instance(
-    content: Content, key: Key, held: HeldInstance | None, stamp: str
+    content: Content, key: Key, held: HeldInstance | None, stamp: str, share: int | None = None
 ) -> instance_pb2.Instance | None:
-    """Make the snapshot's revision the READY one, with its labels and ports."""
+    """Make the snapshot's revision the READY one, with its labels and ports.
+
+    Args:
+        share: of its weight, in percent; None: that which it has.
+    """
     wanted = desired_instance(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:
         if revision.id != content.revision_id and revision.target == READY:
             revision.target = INSTALLED
     _retarget(wanted, content.revision_id, READY)
+    set_share(wanted, held.instance if held is not None else None, share)
     return _stamp_owner(wanted, stamp) if held is None else _stamp_if_different(held, wanted, stamp)
 
 

@@ -8,9 +8,11 @@ from dataclasses import dataclass, field
 
 from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import Current, SnapshotEvent, Target
-from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal
+from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal, step_refusal
 from nanny.automaton.table import TABLE, State, Table
 
+PROMOTED = 2
+"""The number of the step that people promote."""
 OUTCOMES = (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED)
 ARRIVED = {Target.CREATED: Current.CREATED, Target.PREPARED: Current.PREPARED, Target.ACTIVE: Current.ACTIVE}
 
@@ -28,8 +30,8 @@ class Move:
 class Search:
     """Walks breadth first from the empty service; `states` and `edges` are what was reached.
 
-    States that differ only in numbers, or in which snapshot is which, are one. `flags`: with the fill flag and with
-    orders for single instances, which multiply the states: for two snapshots.
+    States that differ only in numbers, or in which snapshot is which, are one. `flags`: with the fill flag, with
+    orders for single instances and with promotions, which multiply the states: for two snapshots.
     """
 
     def __init__(
@@ -86,8 +88,17 @@ class Search:
                 yield Move(f"CREATED {snapshot} filled", snapshot, Target.CREATED, after)
             if self.flags and not instance_refusal(service, snapshot):
                 yield Move(f"instance of {snapshot}", after=self._step.override_instance_target(service, snapshot))
+            yield from self._words_about(service, snapshot)
         if service.is_live():
             yield Move("stop", after=self._step.stop_service(service))
+
+    def _words_about(self, service: ManagedService, snapshot: str) -> Iterator[Move]:
+        """What people may say of its roll-out."""
+        if step_refusal(service, snapshot):
+            return
+        yield Move("abort", snapshot, after=self._step.abort_rollout(service, snapshot))
+        if self.flags and not service.tuples[snapshot].promoted:
+            yield Move("promote", snapshot, after=self._step.promote_step(service, snapshot, PROMOTED))
 
     def outcomes(self, service: ManagedService, outcomes: Sequence[SnapshotEvent]) -> Iterator[Move]:
         for running in service.running():
@@ -124,7 +135,7 @@ def _key(service: ManagedService) -> tuple[object, ...]:
 
 
 def _fields(state: SnapshotState) -> tuple[object, ...]:
-    return state.current, state.target, state.fill, bool(state.overrides)
+    return state.current, state.target, state.fill, bool(state.overrides), state.promoted
 
 
 def rows(table: Mapping[tuple[State, SnapshotEvent], State] = TABLE) -> set[tuple[State, SnapshotEvent]]:

@@ -56,12 +56,41 @@ async def refused(nanny: NannyServer, method: str, request: Any) -> str:
 
 async def test_bad_input_names_the_field_and_stores_nothing(nanny: NannyServer) -> None:
     policy = pb.RolloutPolicy(max_unavailable="many", location=["mars"])
+    steps = [pb.RolloutStep(instances="many"), pb.RolloutStep(weight="5"), pb.RolloutStep(instances="2", hold_s=1)]
+    named = pb.RolloutPolicy(step=[pb.RolloutStep(promote=True), pb.RolloutStep(check="errors")])
+    check = pb.RolloutPolicy(check=[pb.RolloutCheck(name="errors", prometheus="main", query="x", below=1, above=0)])
     for method, request, told in (
         ("CreateService", pb.CreateServiceRequest(service_id="a b"), "INVALID_ARGUMENT service_id"),
         (
             "CreateService",
             pb.CreateServiceRequest(service_id="new", info=pb.InfoAttributes(rollout=policy)),
             "info.rollout.max_unavailable: 'many' is not a valid amount",
+        ),
+        *(
+            ("CreateService", pb.CreateServiceRequest(service_id="new", info=pb.InfoAttributes(rollout=one)), told)
+            for one, told in (
+                (pb.RolloutPolicy(step=steps[:1]), "info.rollout.step[0].instances: 'many' is not a valid amount"),
+                (pb.RolloutPolicy(step=steps[1:2]), "info.rollout.step[0].weight: '5' is not a share: write it as 5%"),
+                (pb.RolloutPolicy(step=steps[2:]), "info.rollout.step[0]: write instances, weight or both, or one of"),
+                (named, "info.rollout.step[1].check: there is no check 'errors' in this policy; it has: none"),
+                (check, "info.rollout.check[0].prometheus: Nanny knows no Prometheus 'main'; it knows none: start"),
+                (check, "info.rollout.check[0]: write one bound: below or above"),
+            )
+        ),
+        (
+            "UpdateService",
+            pb.UpdateServiceRequest(
+                service_id="web",
+                info=pb.InfoAttributes(rollout=pb.RolloutPolicy(soak_s=700)),
+                update_mask=FieldMask(paths=["rollout.soak_s"]),
+            ),
+            "info.rollout.soak_s: is 700 s, which is not below progress_deadline_s (600 s)",
+        ),
+        ("PromoteRollout", pb.PromoteRolloutRequest(service_id="web"), "INVALID_ARGUMENT order_id: name the order"),
+        (
+            "AbortRollout",
+            pb.AbortRolloutRequest(service_id="web", order_id="o1"),
+            "ABORTED there is no order 'o1', or a later one took its place",
         ),
         ("CreateService", pb.CreateServiceRequest(service_id="web"), "ALREADY_EXISTS"),
         (

@@ -19,6 +19,7 @@ ONLY_WITH_FLAGS = {
     (C.ACTIVE, SnapshotEvent.AGAIN),
     (C.CREATED, SnapshotEvent.AGAIN),
     (C.PREPARED, SnapshotEvent.STOPPED),
+    (C.ACTIVATING, SnapshotEvent.PROMOTED),
 }
 
 
@@ -117,6 +118,27 @@ def test_a_new_target_always_supersedes_a_stuck_one(search: Search) -> None:
                 state = order.after.tuples[order.snapshot]
                 if service.tuples[order.snapshot].current in stuck:
                     assert state.current in ACTIONS, f"{_words(service)} / {order.what}"
+
+
+def test_what_people_say_of_steps_is_for_the_roll_out_under_way_alone(search: Search) -> None:
+    """A promotion changes nothing else and ends with the roll-out; whom people abort stops, or is rolled back, once."""
+    for service in search.states:
+        for state in service.tuples.values():
+            assert state.current is C.ACTIVATING or not state.promoted, _words(service)
+        for order in search.orders(service):
+            if order.what == "promote":
+                tuples = dict(order.after.tuples)
+                assert tuples[order.snapshot].promoted > service.tuples[order.snapshot].promoted
+                tuples[order.snapshot] = service.tuples[order.snapshot]
+                assert replace(order.after, tuples=tuples) == service
+            if order.what == "abort":
+                back = service.last_active
+                goes_back = service.rolls_back and back != order.snapshot and back in service.tuples
+                assert order.after.rolling_back == goes_back, _words(service)
+                assert order.after.tuples[order.snapshot].current in (C.BROKEN, C.DEACTIVATE_PENDING)
+                for end in search.ends(order.after):
+                    wanted = end.tuples[back if goes_back else order.snapshot].current
+                    assert wanted is (C.ACTIVE if goes_back else C.BROKEN), f"{_words(service)} / {_words(end)}"
 
 
 def test_stop_is_offered_unless_nothing_is_live_and_ends_offline(search: Search) -> None:

@@ -6,11 +6,25 @@ import random
 from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import pytest
 
 from control.amounts import Amount
-from nanny.rollout.plan import Begin, Failed, Finished, GiveBack, Prove, Step, Switch, Wait, next_step
+from control.waves import WaveStep
+from nanny.rollout.plan import (
+    AskCheck,
+    Begin,
+    Failed,
+    Finished,
+    GiveBack,
+    Prove,
+    Step,
+    StepOver,
+    Switch,
+    Wait,
+    next_step,
+)
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key, RolloutProgress, Stage, Stages
 
@@ -29,6 +43,50 @@ def sorted_out(pairs: Iterable[tuple[Key, Stage]]) -> Stages:
     for key, stage in pairs:
         found.setdefault(stage, set()).add(key)
     return found
+
+
+CANARY = (WaveStep(Amount(1)), WaveStep(hold_s=600.0), WaveStep(Amount(50, is_percent=True)), WaveStep(promote=True))
+
+
+@pytest.mark.parametrize(
+    ("stages", "progress", "step"),
+    [
+        ("done up up up", {"steps_over": 0}, StepOver()),
+        ("up down up up", {"steps_over": 0}, Begin((("a", "a0"),), (("a", "a0"),))),
+        ("held up up up", {"steps_over": 0}, "waits for a0 (a)"),
+        ("away up up up", {"steps_over": 0}, "waits for a0 (a)"),
+        ("silent up up up", {"steps_over": 0}, Begin((("a", "a1"),), (("a", "a1"),))),
+        ("gone up up up up up", {"steps_over": 0}, Begin((("a", "a1"),), (("a", "a1"),))),
+        ("up up up up", {"steps_over": 0, "ailing": frozenset({("a", "a0")})}, Begin((("a", "a1"),), (("a", "a1"),))),
+        ("done up up up", {"steps_over": 1}, "step 2 of 4 (hold: 600s) holds"),
+        ("under-way up up up", {"steps_over": 1, "batch": (("a", "a0"),)}, "waits for a0 (a) to become ready"),
+        ("done up up up", {"steps_over": 2}, Begin((("a", "a1"),), (("a", "a1"),))),
+        ("done done up up", {"steps_over": 3}, "step 4 of 4 (promote: manual) waits for `nanny rollout promote"),
+        ("done done up up", {"steps_over": 3, "promoted": 3}, "step 4 of 4 (promote: manual) waits for"),
+        ("done done up up", {"steps_over": 3, "promoted": 4}, StepOver()),
+        ("done done up up", {"steps_over": 4}, Begin((("a", "a2"),), (("a", "a2"),))),
+    ],
+)
+def test_steps(stages: str, progress: dict[str, Any], step: Step | str) -> None:
+    seen = views(**{f"a{number}": one.replace("-", " ") for number, one in enumerate(stages.split())})
+    found = next_step(ONE, seen, replace(PROVEN, steps=CANARY, **progress), 0)
+    if isinstance(step, str):
+        assert isinstance(found, Wait)
+        assert step in found.why
+    else:
+        assert found == step
+
+
+def test_a_hold_ends_after_its_time_a_check_is_asked_and_a_failure_counts_in_each() -> None:
+    seen = views(a0="done", a1="up", a2="up")
+    held = replace(PROVEN, steps=CANARY, steps_over=1)
+    assert next_step(ONE, seen, held, LONG, LONG, 600.0) == StepOver()
+    asked = replace(PROVEN, steps=(WaveStep(check="errors", hold_s=60.0),))
+    nothing = views(a0="up", a1="up", a2="up")
+    assert next_step(ONE, nothing, asked, 0, 0, 59.0) == AskCheck("errors", "step 1 of 1 (check: errors for 60s)")
+    assert next_step(ONE, nothing, asked, 0, 0, 60.0) == StepOver()
+    fallen = replace(held, fell=frozenset({("a", "a0"), ("a", "a1")}))
+    assert isinstance(next_step(ONE, views(a0="done", a1="done", a2="up"), fallen, 0), Failed)
 
 
 def test_those_not_ready_go_first_and_cost_nothing() -> None:

@@ -42,6 +42,7 @@ from serving.listeners import Addresses
 from store.memory import MemoryStore
 from tests.support.controllers import running
 from tests.support.in_process_replica import running as running_replica
+from tests.support.prometheus_stand_in import PrometheusStandIn
 from tests.support.virtual_time import VirtualClock, VirtualLoop
 
 SERVICE: Final = "web"
@@ -253,6 +254,7 @@ class VirtualCloud:
     agents: Agents
     server: NannyProcess
     nanny: Direct
+    prometheus: PrometheusStandIn
     revisions: dict[str, str] = field(default_factory=dict)
 
     async def create(self, **rollout: Any) -> None:
@@ -351,7 +353,7 @@ class VirtualCloud:
 @asynccontextmanager
 async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
     """It runs, without a service."""
-    clock = VirtualClock()
+    clock, prometheus = VirtualClock(), PrometheusStandIn()
     async with AsyncExitStack() as stack:
         registry = await stack.enter_async_context(running_replica(clock=clock, **_LIVENESS))
         methods = InstanceApi(registry, 1 << 20).methods()
@@ -364,6 +366,7 @@ async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
             Addresses("127.0.0.1:0", "127.0.0.1:0"),
             {LOCATION: cast("Client", hq)},
             NoCms(),
+            prometheus.port(),
         )
         agents = Agents(hq, clock)
         attending = asyncio.create_task(agents.run(), name="agents")
@@ -372,7 +375,7 @@ async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
                 names = [f"web-{number}" for number in range(size)]
                 nanny = Direct(server.methods, clock, pb)
                 await asyncio.wait_for(server.controller.loaded.wait(), 60.0)
-                yield VirtualCloud(names, clock, registry, hq, agents, server, nanny)
+                yield VirtualCloud(names, clock, registry, hq, agents, server, nanny, prometheus)
                 assert not attending.done(), attending.exception()
         finally:
             attending.cancel()

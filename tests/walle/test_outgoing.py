@@ -11,9 +11,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from control.outgoing import MAX_ANSWER_BYTES, TIMEOUT_S, OutgoingCallFailed
 from tests.support.certificates import Authority
 from tests.support.walle.listener import answer, listening
-from walle.outgoing.calls import MAX_ANSWER_BYTES, TIMEOUT_S, OutgoingCallFailed, OutgoingCalls
+from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import Controllers, IpAddress, parse_url
 
 

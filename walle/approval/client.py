@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote
 
+from control.outgoing import HttpReply, OutgoingCallFailed
 from walle.approval.protocol import (
     TIMEOUT_S,
     CmsAnswer,
@@ -20,7 +21,7 @@ from walle.approval.protocol import (
     message_of,
     tasks_of,
 )
-from walle.outgoing.calls import HttpReply, OutgoingCallFailed, OutgoingCalls
+from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import AllowedEndpoint
 
 _ACCEPTED: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)

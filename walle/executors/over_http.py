@@ -12,9 +12,10 @@ from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
+from control.outgoing import TIMEOUT_S, HttpReply, OutgoingCallFailed
 from walle.executors.port import ExecutorFailure, PollResult, Unfit, WorkProgress
 from walle.executors.values import fill, listed_bmc, value_of
-from walle.outgoing.calls import TIMEOUT_S, HttpReply, OutgoingCallFailed, OutgoingCalls
+from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import NOWHERE, AllowedEndpoint, BadAddress, Destinations, not_listed, parse_url
 from walle.tables import NAMES
 from wallepb.v1.host_pb2 import OPERATION_KIND_POWER_OFF, Host, Intent

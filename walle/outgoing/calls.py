@@ -1,45 +1,16 @@
-"""HTTP to other systems: bounded in time and size, no redirects, no proxies, each destination with its own CA."""
+"""HTTP to other systems, and to management controllers, which may only be where an entry says."""
 
 from __future__ import annotations
 
 import asyncio
 import ipaddress
-import json
 import socket
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from ssl import SSLContext
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
 
 import httpx
 
+from control.outgoing import HttpReply, OutgoingCallFailed, OutgoingHttp
 from walle.outgoing.destinations import Controllers, IpAddress, Url, plain_ip
-
-TIMEOUT_S: Final = 10.0
-MAX_ANSWER_BYTES: Final = 1 << 20
-
-
-class OutgoingCallFailed(Exception):
-    """There is no answer, or none that is taken. Whether the call took effect is unknown."""
-
-
-@dataclass(frozen=True, slots=True)
-class HttpReply:
-    """An answer, whole."""
-
-    status: int
-    content: bytes
-
-    @property
-    def is_success(self) -> bool:
-        return 200 <= self.status < 300
-
-    def json(self) -> Any:
-        """None: there is no content, or it is not JSON."""
-        try:
-            return json.loads(self.content) if self.content else None
-        except (ValueError, RecursionError):
-            return None
 
 
 async def resolve(host: str, port: int) -> IpAddress:
@@ -48,8 +19,8 @@ async def resolve(host: str, port: int) -> IpAddress:
     return plain_ip(ipaddress.ip_address(found[0][4][0]))
 
 
-class OutgoingCalls:
-    """Sends requests. Who calls says where: only to destinations that the configuration lists."""
+class OutgoingCalls(OutgoingHttp):
+    """Also to management controllers, whose addresses callers of the API choose."""
 
     def __init__(
         self,
@@ -57,34 +28,8 @@ class OutgoingCalls:
         resolve: Callable[[str, int], Awaitable[IpAddress]] = resolve,
     ) -> None:
         """`transport`: instead of connections, for tests."""
-        self._transport, self._resolve = transport, resolve
-        self._clients: dict[SSLContext | None, httpx.AsyncClient] = {}
-
-    async def send(
-        self,
-        method: str,
-        url: str,
-        *,
-        body: object = None,
-        query: Mapping[str, str] | None = None,
-        headers: Mapping[str, str] | None = None,
-        tls: SSLContext | None = None,
-        timeout_s: float = TIMEOUT_S,
-        extensions: dict[str, Any] | None = None,
-    ) -> HttpReply:
-        """The whole call takes `timeout_s` at most, however slowly its bytes arrive. Raises CallFailed."""
-        try:
-            async with asyncio.timeout(timeout_s):
-                # Not compressed: what is small on its way must not become large here.
-                sent = {"accept-encoding": "identity", **(headers or {})}
-                request = self._client(tls).build_request(
-                    method, url, json=body, params=query, headers=sent, extensions=extensions
-                )
-                return await self._exchange(request, tls)
-        except TimeoutError:
-            raise OutgoingCallFailed(f"no answer within {timeout_s:g} s") from None
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
-            raise OutgoingCallFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error
+        super().__init__(transport)
+        self._resolve = resolve
 
     async def send_to_controller(
         self, method: str, base: Url, path: str, entry: Controllers, *, body: object = None, timeout_s: float
@@ -117,33 +62,3 @@ class OutgoingCalls:
             timeout_s=timeout_s,
             extensions=extensions,
         )
-
-    async def aclose(self) -> None:
-        for client in self._clients.values():
-            await client.aclose()
-
-    async def _exchange(self, request: httpx.Request, tls: SSLContext | None) -> HttpReply:
-        response = await self._client(tls).send(request, stream=True)
-        content = bytearray()
-        try:
-            if response.headers.get("content-encoding", "identity") != "identity":
-                raise ValueError("the answer is compressed, which was not asked for")
-            async for part in response.aiter_bytes():
-                content += part
-                if len(content) > MAX_ANSWER_BYTES:
-                    raise ValueError(f"the answer is larger than {MAX_ANSWER_BYTES} bytes")
-        finally:
-            await response.aclose()
-        return HttpReply(response.status_code, bytes(content))
-
-    def _client(self, tls: SSLContext | None) -> httpx.AsyncClient:
-        if tls not in self._clients:
-            # The whole call has a bound: its caller's.
-            self._clients[tls] = httpx.AsyncClient(  # nosec B113
-                transport=self._transport,
-                verify=tls if tls is not None else True,
-                follow_redirects=False,
-                trust_env=False,
-                timeout=None,
-            )
-        return self._clients[tls]

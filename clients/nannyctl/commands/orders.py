@@ -30,6 +30,7 @@ _CONTROL = {
 @click.option(
     "--fill", is_flag=True, help="With CREATED: write the revisions to HQ now, instead of when preparing begins."
 )
+@click.option("--skip-steps", is_flag=True, help="With ACTIVE: by batches alone, without the service's steps.")
 @why_options
 @wait_option
 @output_option("table", "json")
@@ -44,6 +45,7 @@ def target(
     output: str,
     *,
     fill: bool,
+    skip_steps: bool,
 ) -> None:
     """Set the target of a snapshot (HEAD by default): ACTIVE rolls it out, or back to it."""
     request = pb.SetTargetRequest(
@@ -51,6 +53,7 @@ def target(
         snapshot_id=snapshot_id,
         target=f"TARGET_{target.upper()}",
         fill_pods_configuration=fill,
+        skip_steps=skip_steps,
         by=by,
         request_id=new_request_id(),
     )
@@ -94,7 +97,7 @@ async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_
     now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
     under_way, before = rollback_under_way(now), previous_snapshot(now)
     if under_way is not None:
-        request = _activation(name, under_way.snapshot_id, by, under_way.order.id)
+        request = _activation(name, under_way.snapshot_id, by, under_way.order.id, skip_steps=True)
         return await _run_order(server, "SetTarget", request, wait_s, output)
     if not before:
         complain(
@@ -102,7 +105,7 @@ async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_
             f"{name}` and order it with `nanny activate {name} SNAPSHOT`."
         )
         return Exit.REFUSED
-    request = _activation(name, before, by, f"{_ROLLBACK}{new_request_id()}")
+    request = _activation(name, before, by, f"{_ROLLBACK}{new_request_id()}", skip_steps=True)
     return await _run_order(server, "SetTarget", request, wait_s, output)
 
 
@@ -129,10 +132,16 @@ def _has_served(one: pb.SnapshotState) -> bool:
     return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
 
 
-def _activation(name: str, snapshot_id: str, by: pb.Authorship, request_id: str = "") -> pb.SetTargetRequest:
-    request_id = request_id or new_request_id()
+def _activation(
+    name: str, snapshot_id: str, by: pb.Authorship, request_id: str = "", *, skip_steps: bool = False
+) -> pb.SetTargetRequest:
     return pb.SetTargetRequest(
-        service_id=name, snapshot_id=snapshot_id, target=pb.TARGET_ACTIVE, by=by, request_id=request_id
+        service_id=name,
+        snapshot_id=snapshot_id,
+        target=pb.TARGET_ACTIVE,
+        by=by,
+        request_id=request_id or new_request_id(),
+        skip_steps=skip_steps,
     )
 
 

@@ -72,7 +72,7 @@ class HealthRecord(_message.Message):
     def __init__(self, ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ...) -> None: ...
 
 class TupleRecord(_message.Message):
-    __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order")
+    __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order", "promoted")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class TupleRecord(_message.Message):
     ACTION_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    PROMOTED_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: _service_pb2.CurrentState
     since_unix_ms: int
@@ -93,10 +94,11 @@ class TupleRecord(_message.Message):
     action: int
     message: str
     order: _service_pb2.Order
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ..., order: _Optional[_Union[_service_pb2.Order, _Mapping]] = ...) -> None: ...
+    promoted: int
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ..., order: _Optional[_Union[_service_pb2.Order, _Mapping]] = ..., promoted: _Optional[int] = ...) -> None: ...
 
 class ActionRecord(_message.Message):
-    __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted", "fell", "ailing", "begun", "proven", "trusted", "stalled_ms", "calm_ms")
+    __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted", "fell", "ailing", "begun", "proven", "trusted", "stalled_ms", "calm_ms", "step", "steps_over", "step_ms", "check_result", "check")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -113,6 +115,11 @@ class ActionRecord(_message.Message):
     TRUSTED_FIELD_NUMBER: _ClassVar[int]
     STALLED_MS_FIELD_NUMBER: _ClassVar[int]
     CALM_MS_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STEPS_OVER_FIELD_NUMBER: _ClassVar[int]
+    STEP_MS_FIELD_NUMBER: _ClassVar[int]
+    CHECK_RESULT_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
     number: int
     since_unix_ms: int
     message: str
@@ -129,7 +136,12 @@ class ActionRecord(_message.Message):
     trusted: bool
     stalled_ms: int
     calm_ms: int
-    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ..., fell: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., begun: _Optional[bool] = ..., proven: _Optional[bool] = ..., trusted: _Optional[bool] = ..., stalled_ms: _Optional[int] = ..., calm_ms: _Optional[int] = ...) -> None: ...
+    step: _containers.RepeatedCompositeFieldContainer[_service_pb2.RolloutStep]
+    steps_over: int
+    step_ms: int
+    check_result: str
+    check: _containers.RepeatedCompositeFieldContainer[_service_pb2.RolloutCheck]
+    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ..., fell: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., begun: _Optional[bool] = ..., proven: _Optional[bool] = ..., trusted: _Optional[bool] = ..., stalled_ms: _Optional[int] = ..., calm_ms: _Optional[int] = ..., step: _Optional[_Iterable[_Union[_service_pb2.RolloutStep, _Mapping]]] = ..., steps_over: _Optional[int] = ..., step_ms: _Optional[int] = ..., check_result: _Optional[str] = ..., check: _Optional[_Iterable[_Union[_service_pb2.RolloutCheck, _Mapping]]] = ...) -> None: ...
 
 class InstanceKey(_message.Message):
     __slots__ = ("location", "id")
@@ -174,7 +186,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "generation", "updated_fields", "info_version", "access")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "promoted", "aborted", "generation", "updated_fields", "info_version", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -186,6 +198,8 @@ class ServiceEvent(_message.Message):
     STOPPED_FIELD_NUMBER: _ClassVar[int]
     ENDED_FIELD_NUMBER: _ClassVar[int]
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
+    PROMOTED_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -201,11 +215,13 @@ class ServiceEvent(_message.Message):
     stopped: bool
     ended: ActionEnd
     adopted: Adoption
+    promoted: StepOrder
+    aborted: StepOrder
     generation: int
     updated_fields: _field_mask_pb2.FieldMask
     info_version: int
     access: str
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., promoted: _Optional[_Union[StepOrder, _Mapping]] = ..., aborted: _Optional[_Union[StepOrder, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ..., access: _Optional[str] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("info", "snapshot")
@@ -216,16 +232,26 @@ class Adoption(_message.Message):
     def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ...) -> None: ...
 
 class TargetOrder(_message.Message):
-    __slots__ = ("snapshot_id", "target", "fill", "order_id")
+    __slots__ = ("snapshot_id", "target", "fill", "order_id", "skip_steps")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     FILL_FIELD_NUMBER: _ClassVar[int]
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     target: _service_pb2.Target
     fill: bool
     order_id: str
-    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ..., order_id: _Optional[str] = ...) -> None: ...
+    skip_steps: bool
+    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ..., order_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
+
+class StepOrder(_message.Message):
+    __slots__ = ("order_id", "number")
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    order_id: str
+    number: int
+    def __init__(self, order_id: _Optional[str] = ..., number: _Optional[int] = ...) -> None: ...
 
 class InstanceOrder(_message.Message):
     __slots__ = ("snapshot_id", "instance", "target")

@@ -45,6 +45,13 @@ class ServiceState(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     SERVICE_STATE_UPDATING: _ClassVar[ServiceState]
     SERVICE_STATE_BROKEN: _ClassVar[ServiceState]
 
+class NoData(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    NO_DATA_UNSPECIFIED: _ClassVar[NoData]
+    NO_DATA_WAIT: _ClassVar[NoData]
+    NO_DATA_FAIL: _ClassVar[NoData]
+    NO_DATA_PASS: _ClassVar[NoData]
+
 class OrderOutcome(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     ORDER_OUTCOME_UNSPECIFIED: _ClassVar[OrderOutcome]
@@ -86,6 +93,10 @@ SERVICE_STATE_ONLINE: ServiceState
 SERVICE_STATE_PREPARING: ServiceState
 SERVICE_STATE_UPDATING: ServiceState
 SERVICE_STATE_BROKEN: ServiceState
+NO_DATA_UNSPECIFIED: NoData
+NO_DATA_WAIT: NoData
+NO_DATA_FAIL: NoData
+NO_DATA_PASS: NoData
 ORDER_OUTCOME_UNSPECIFIED: OrderOutcome
 ORDER_OUTCOME_OPEN: OrderOutcome
 ORDER_OUTCOME_REACHED: OrderOutcome
@@ -109,7 +120,7 @@ class InfoAttributes(_message.Message):
     def __init__(self, set_snapshot_as_current_upon_activation: _Optional[bool] = ..., rollout: _Optional[_Union[RolloutPolicy, _Mapping]] = ..., description: _Optional[str] = ...) -> None: ...
 
 class RolloutPolicy(_message.Message):
-    __slots__ = ("max_unavailable", "max_failures", "progress_deadline_s", "min_ready_s", "location", "roll_back", "leave_out", "soak_s")
+    __slots__ = ("max_unavailable", "max_failures", "progress_deadline_s", "min_ready_s", "location", "roll_back", "leave_out", "soak_s", "step", "check")
     MAX_UNAVAILABLE_FIELD_NUMBER: _ClassVar[int]
     MAX_FAILURES_FIELD_NUMBER: _ClassVar[int]
     PROGRESS_DEADLINE_S_FIELD_NUMBER: _ClassVar[int]
@@ -118,6 +129,8 @@ class RolloutPolicy(_message.Message):
     ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
     LEAVE_OUT_FIELD_NUMBER: _ClassVar[int]
     SOAK_S_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
     max_unavailable: str
     max_failures: str
     progress_deadline_s: int
@@ -126,7 +139,41 @@ class RolloutPolicy(_message.Message):
     roll_back: bool
     leave_out: _containers.RepeatedScalarFieldContainer[str]
     soak_s: int
-    def __init__(self, max_unavailable: _Optional[str] = ..., max_failures: _Optional[str] = ..., progress_deadline_s: _Optional[int] = ..., min_ready_s: _Optional[int] = ..., location: _Optional[_Iterable[str]] = ..., roll_back: _Optional[bool] = ..., leave_out: _Optional[_Iterable[str]] = ..., soak_s: _Optional[int] = ...) -> None: ...
+    step: _containers.RepeatedCompositeFieldContainer[RolloutStep]
+    check: _containers.RepeatedCompositeFieldContainer[RolloutCheck]
+    def __init__(self, max_unavailable: _Optional[str] = ..., max_failures: _Optional[str] = ..., progress_deadline_s: _Optional[int] = ..., min_ready_s: _Optional[int] = ..., location: _Optional[_Iterable[str]] = ..., roll_back: _Optional[bool] = ..., leave_out: _Optional[_Iterable[str]] = ..., soak_s: _Optional[int] = ..., step: _Optional[_Iterable[_Union[RolloutStep, _Mapping]]] = ..., check: _Optional[_Iterable[_Union[RolloutCheck, _Mapping]]] = ...) -> None: ...
+
+class RolloutStep(_message.Message):
+    __slots__ = ("instances", "weight", "hold_s", "promote", "check")
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    WEIGHT_FIELD_NUMBER: _ClassVar[int]
+    HOLD_S_FIELD_NUMBER: _ClassVar[int]
+    PROMOTE_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    instances: str
+    weight: str
+    hold_s: int
+    promote: bool
+    check: str
+    def __init__(self, instances: _Optional[str] = ..., weight: _Optional[str] = ..., hold_s: _Optional[int] = ..., promote: _Optional[bool] = ..., check: _Optional[str] = ...) -> None: ...
+
+class RolloutCheck(_message.Message):
+    __slots__ = ("name", "prometheus", "query", "below", "above", "duration_s", "no_data")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    PROMETHEUS_FIELD_NUMBER: _ClassVar[int]
+    QUERY_FIELD_NUMBER: _ClassVar[int]
+    BELOW_FIELD_NUMBER: _ClassVar[int]
+    ABOVE_FIELD_NUMBER: _ClassVar[int]
+    DURATION_S_FIELD_NUMBER: _ClassVar[int]
+    NO_DATA_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    prometheus: str
+    query: str
+    below: float
+    above: float
+    duration_s: int
+    no_data: NoData
+    def __init__(self, name: _Optional[str] = ..., prometheus: _Optional[str] = ..., query: _Optional[str] = ..., below: _Optional[float] = ..., above: _Optional[float] = ..., duration_s: _Optional[int] = ..., no_data: _Optional[_Union[NoData, str]] = ...) -> None: ...
 
 class Authorship(_message.Message):
     __slots__ = ("author", "time", "comment", "ticket")
@@ -141,18 +188,20 @@ class Authorship(_message.Message):
     def __init__(self, author: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., comment: _Optional[str] = ..., ticket: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id")
+    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id", "skip_steps")
     ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     INSTEAD_SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
     id: str
     target: Target
     outcome: OrderOutcome
     message: str
     instead_snapshot_id: str
-    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ...) -> None: ...
+    skip_steps: bool
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
 
 class SnapshotState(_message.Message):
     __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order")
@@ -179,7 +228,7 @@ class SnapshotState(_message.Message):
     def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
 
 class ActionProgress(_message.Message):
-    __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task")
+    __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task", "step", "step_number", "step_ms", "check_result")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -187,6 +236,10 @@ class ActionProgress(_message.Message):
     LOCATION_FIELD_NUMBER: _ClassVar[int]
     BATCHES_DONE_FIELD_NUMBER: _ClassVar[int]
     CMS_TASK_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    STEP_MS_FIELD_NUMBER: _ClassVar[int]
+    CHECK_RESULT_FIELD_NUMBER: _ClassVar[int]
     action: str
     number: int
     message: str
@@ -194,7 +247,11 @@ class ActionProgress(_message.Message):
     location: _containers.RepeatedCompositeFieldContainer[LocationProgress]
     batches_done: int
     cms_task: str
-    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., message: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., location: _Optional[_Iterable[_Union[LocationProgress, _Mapping]]] = ..., batches_done: _Optional[int] = ..., cms_task: _Optional[str] = ...) -> None: ...
+    step: _containers.RepeatedCompositeFieldContainer[RolloutStep]
+    step_number: int
+    step_ms: int
+    check_result: str
+    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., message: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., location: _Optional[_Iterable[_Union[LocationProgress, _Mapping]]] = ..., batches_done: _Optional[int] = ..., cms_task: _Optional[str] = ..., step: _Optional[_Iterable[_Union[RolloutStep, _Mapping]]] = ..., step_number: _Optional[int] = ..., step_ms: _Optional[int] = ..., check_result: _Optional[str] = ...) -> None: ...
 
 class LocationProgress(_message.Message):
     __slots__ = ("location", "total", "done", "under_way", "left", "failed", "error")
@@ -441,20 +498,22 @@ class ListSnapshotsResponse(_message.Message):
     def __init__(self, snapshot: _Optional[_Iterable[_Union[Snapshot, _Mapping]]] = ...) -> None: ...
 
 class SetTargetRequest(_message.Message):
-    __slots__ = ("service_id", "snapshot_id", "target", "fill_pods_configuration", "by", "request_id")
+    __slots__ = ("service_id", "snapshot_id", "target", "fill_pods_configuration", "by", "request_id", "skip_steps")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     FILL_PODS_CONFIGURATION_FIELD_NUMBER: _ClassVar[int]
     BY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     snapshot_id: str
     target: Target
     fill_pods_configuration: bool
     by: Authorship
     request_id: str
-    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., fill_pods_configuration: _Optional[bool] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+    skip_steps: bool
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., fill_pods_configuration: _Optional[bool] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
 
 class SetTargetResponse(_message.Message):
     __slots__ = ("service",)
@@ -513,6 +572,46 @@ class ResumeActionsRequest(_message.Message):
     def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class ResumeActionsResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class PromoteRolloutRequest(_message.Message):
+    __slots__ = ("service_id", "order_id", "step_number", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    order_id: str
+    step_number: int
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., order_id: _Optional[str] = ..., step_number: _Optional[int] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class PromoteRolloutResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class AbortRolloutRequest(_message.Message):
+    __slots__ = ("service_id", "order_id", "step_number", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    order_id: str
+    step_number: int
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., order_id: _Optional[str] = ..., step_number: _Optional[int] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class AbortRolloutResponse(_message.Message):
     __slots__ = ("service",)
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     service: Service

@@ -71,6 +71,16 @@ class NannyServiceStub:
         ] = channel.unary_unary(
             "/nanny.v1.NannyService/ResumeActions", service_pb2.ResumeActionsRequest.SerializeToString, service_pb2.ResumeActionsResponse.FromString
         )
+        self.PromoteRollout: aio.UnaryUnaryMultiCallable[
+            service_pb2.PromoteRolloutRequest, service_pb2.PromoteRolloutResponse
+        ] = channel.unary_unary(
+            "/nanny.v1.NannyService/PromoteRollout", service_pb2.PromoteRolloutRequest.SerializeToString, service_pb2.PromoteRolloutResponse.FromString
+        )
+        self.AbortRollout: aio.UnaryUnaryMultiCallable[
+            service_pb2.AbortRolloutRequest, service_pb2.AbortRolloutResponse
+        ] = channel.unary_unary(
+            "/nanny.v1.NannyService/AbortRollout", service_pb2.AbortRolloutRequest.SerializeToString, service_pb2.AbortRolloutResponse.FromString
+        )
         self.StopService: aio.UnaryUnaryMultiCallable[
             service_pb2.StopServiceRequest, service_pb2.StopServiceResponse
         ] = channel.unary_unary(

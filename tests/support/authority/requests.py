@@ -121,6 +121,8 @@ NANNY: Final[dict[str, Body]] = {
     "SetInstanceTarget": _SERVICE,
     "PauseActions": _SERVICE,
     "ResumeActions": _SERVICE,
+    "PromoteRollout": {**_SERVICE, "orderId": "o1", "stepNumber": 1},
+    "AbortRollout": {**_SERVICE, "orderId": "o1", "stepNumber": 1},
     "StopService": _SERVICE,
     "ListInstances": _SERVICE,
     "ListHistory": _SERVICE,

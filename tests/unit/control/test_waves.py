@@ -14,10 +14,15 @@ from control.waves import (
     Progress,
     Step,
     WaveLimits,
+    WaveStep,
     allowed_failures,
+    find_step_faults,
+    is_over,
     judge,
     list_problems,
     next_step,
+    reach_in,
+    weight_in,
 )
 
 SETTLE_MS, DEADLINE_MS = 300_000, 900_000
@@ -134,3 +139,55 @@ def _live(part: Part, step: Step, rng: random.Random) -> Progress:
         return N
     after = {N: (N, R, S), R: (R, B, B, B, F)}
     return rng.choice(after.get(part.progress, (part.progress,)))
+
+
+ONE_OF = "write instances, weight or both, or one of hold, promote and check"
+CANARY = (
+    WaveStep(Amount(1), 5),
+    WaveStep(hold_s=600.0),
+    WaveStep(Amount(10, is_percent=True)),
+    WaveStep(weight=50),
+    WaveStep(promote=True),
+)
+
+
+@pytest.mark.parametrize(
+    ("over", "of_40", "of_3", "weight"),
+    [(0, 1, 1, 5), (1, 1, 1, 5), (2, 4, 1, 5), (3, 4, 1, 50), (4, 4, 1, 50), (5, 40, 3, 100)],
+)
+def test_amounts_of_steps_add_up_and_a_weight_stays_until_another_one(
+    over: int, of_40: int, of_3: int, weight: int
+) -> None:
+    assert (reach_in(CANARY, over, 40), reach_in(CANARY, over, 3)) == (of_40, of_3)
+    assert weight_in(CANARY, over) == weight
+
+
+def test_a_step_that_begins_nothing_comes_before_the_first() -> None:
+    assert reach_in((WaveStep(check="errors", hold_s=60.0), WaveStep(Amount(1))), 0, 40) == 0
+
+
+def test_when_a_step_is_over() -> None:
+    assert is_over(WaveStep(Amount(1)), 0.0, is_promoted=False)
+    assert [is_over(WaveStep(hold_s=60.0), lasted_s, is_promoted=False) for lasted_s in (59.0, 60.0)] == [False, True]
+    assert [is_over(WaveStep(promote=True), 1e9, is_promoted=one) for one in (False, True)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("steps", "told"),
+    [
+        (CANARY, []),
+        ((WaveStep(),), [(0, "", "write instances, weight or both, or one of hold, promote and check")]),
+        (
+            (WaveStep(Amount(1), hold_s=1.0),),
+            [(0, "", "write instances, weight or both, or one of hold, promote and check")],
+        ),
+        ((WaveStep(Amount(0)),), [(0, "instances", "is 0: nothing would be switched, and nothing be seen")]),
+        (
+            (WaveStep(Amount(3)), WaveStep(Amount(2))),
+            [(1, "instances", "2 is less than 3 before it: amounts include earlier steps")],
+        ),
+        ((WaveStep(check="x"),), [(0, "check", "there is no check 'x' in this policy; it has: errors")]),
+    ],
+)
+def test_what_is_wrong_with_steps(steps: tuple[WaveStep, ...], told: list[tuple[int, str, str]]) -> None:
+    assert list(find_step_faults(steps, ["errors"])) == told

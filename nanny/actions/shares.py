@@ -1,0 +1,72 @@
+"""Shares of weights during the steps of a roll-out: only what it switched has one, and no longer than its order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from contextlib import suppress
+from typing import Final
+
+from control.errors import MayNotBegin
+from control.waves import FULL_WEIGHT, weight_in
+from nanny.actions.contents import Contents
+from nanny.actions.effects import Effects
+from nanny.actions.subject import ServiceContext
+from nanny.automaton.states import Action
+from nanny.records.services import steps_of
+from nanny.rollout.views import Key
+from nanny.snapshots.wanted import READY, target_of
+from nanny.snapshots.weights import share_of, weighed_instance
+
+AT_ONCE: Final = 200
+_SOON_S: Final = 1.0
+
+
+class WeightShares:
+    """Writes those that are not as they should be, by level: also what an order left that was superseded, or failed."""
+
+    def __init__(self, effects: Effects, contents: Contents) -> None:
+        self._effects, self._contents = effects, contents
+
+    async def step(self, subject: ServiceContext) -> float | None:
+        """Write the first of them. Return in how many seconds to look again, at the latest; None: all are right."""
+        writes = []
+        for key, percent in sorted(self._wanted(subject).items())[:AT_ONCE]:
+            after = weighed_instance(subject.instances[key], percent)
+            if after is not None:
+                writes.append(subject.write(key, after))
+        if not writes:
+            return None
+        with suppress(MayNotBegin):  # frozen: it waits, as everything does
+            await self._effects.write_apart(subject, writes)
+        return _SOON_S
+
+    def _wanted(self, subject: ServiceContext) -> Mapping[Key, int]:
+        """The shares of those that have another one now, by instance."""
+        instances, out = subject.instances, {*subject.away, *subject.policy.leave_out}
+        shares = subject.picture.tally("shares", lambda key: share_of(instances[key]) if key in instances else None)
+        wanted = {key: FULL_WEIGHT for share, keys in shares.groups().items() if share != FULL_WEIGHT for key in keys}
+        percent, switched = self._of_rollout(subject)
+        if subject.service.rolling_back:
+            wanted = {}  # the switch ends it: full traffic would come back to what failed
+        wanted |= dict.fromkeys(switched, percent)
+        return {key: share for key, share in wanted.items() if key[0] not in out and not _has(subject, key, share)}
+
+    def _of_rollout(self, subject: ServiceContext) -> tuple[int, Set[Key]]:
+        """The share that its steps give, and to which instances; the whole: none have one."""
+        running = next((one for one in subject.service.running() if one.action is Action.ACTIVATE), None)
+        if running is None:
+            return FULL_WEIGHT, frozenset()
+        record = self._effects.record(subject, running)
+        percent = weight_in(steps_of(record.step), record.steps_over)
+        if percent == FULL_WEIGHT:
+            return percent, frozenset()
+        instances, revision_id = subject.instances, self._contents.revision_id(subject.id, running.snapshot)
+        tally = subject.picture.tally(
+            ("runs", revision_id),
+            lambda key: key in instances and target_of(instances[key], revision_id) == READY,
+        )
+        return percent, tally.groups().get(True, frozenset())
+
+
+def _has(subject: ServiceContext, key: Key, percent: int) -> bool:
+    return key not in subject.instances or weighed_instance(subject.instances[key], percent) is None

@@ -1,0 +1,109 @@
+"""Questions to Prometheus: a stand-in and a real one answer alike, and only what the configuration lists is asked."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from hqcli.documents import BadDocument
+from nanny.world.prometheus import NoReading, PrometheusPort, PrometheusSource, read_prometheus
+from tests.support.prometheus_stand_in import PrometheusStandIn
+from tests.support.reserved_port import KeptPort
+from tests.support.sample_instances import eventually
+
+
+@asynccontextmanager
+async def _real_prometheus(folder: Path) -> AsyncIterator[PrometheusPort]:
+    program = shutil.which("prometheus")
+    if program is None:
+        pytest.skip("no prometheus on PATH: apt-get install prometheus")
+    (folder / "prometheus.yml").write_text("{}\n")
+    kept = KeptPort()
+    address = f"127.0.0.1:{kept.number}"
+    process = await asyncio.create_subprocess_exec(
+        *(program, f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/data"),
+        *(f"--web.listen-address={address}", "--log.level=error"),
+    )
+    port = PrometheusPort({"main": PrometheusSource(f"http://{address}")})
+
+    async def answers() -> bool:
+        try:
+            return bool(await port.read("main", "vector(1)"))
+        except NoReading:
+            return False
+
+    try:
+        await eventually(answers, 60.0, "prometheus answers")
+        yield port
+    finally:
+        await port.close()
+        process.terminate()
+        await process.wait()
+
+
+@pytest.fixture(params=["stand-in", pytest.param("real", marks=pytest.mark.long)])
+async def prometheus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[PrometheusPort]:
+    if request.param == "stand-in":
+        yield PrometheusStandIn().port()
+        return
+    async with _real_prometheus(tmp_path) as port:
+        yield port
+
+
+async def test_values_of_vectors_and_scalars_and_what_is_none(prometheus: PrometheusPort) -> None:
+    assert await prometheus.read("main", "vector(1)") == [1.0]
+    assert await prometheus.read("main", "42") == [42.0]
+    assert str(await prometheus.read("main", "0 / 0")) == "[nan]"
+    assert await prometheus.read("main", "vector(1) / 0") == [float("inf")]
+    assert await prometheus.read("main", "absent_metric") == []
+    for query, told in (
+        ("sum(", "Prometheus main answers 400: .*parse error"),
+        ("vector(1)[5m:1m]", "is no vector and no scalar"),
+        ('"text"', "is no vector and no scalar"),
+    ):
+        with pytest.raises(NoReading, match=told):
+            await prometheus.read("main", query)
+    with pytest.raises(NoReading, match="has no Prometheus other any more"):
+        await prometheus.read("other", "42")
+
+
+async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothing(tmp_path: Path) -> None:
+    stand_in, token = PrometheusStandIn(), tmp_path / "token"
+    port = stand_in.port(str(token))
+    with pytest.raises(NoReading, match="main does not answer"):
+        await port.read("main", "42")
+    for text in ("one", "two"):
+        token.write_text(f"{text}\n")
+        await port.read("main", "42")
+        assert stand_in.headers["authorization"] == f"Bearer {text}"
+    stand_in.is_down = True
+    with pytest.raises(NoReading, match="main does not answer"):
+        await port.read("main", "42")
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("prometheus: {main: {url: 'http://a:9090/'}}", ""),
+        ("prometheus: {main: {url: 'ftp://a'}}", "prometheus.main.url: 'ftp://a' is no address"),
+        ("prometheus: {main: {url: 'http://me:secret@a'}}", "is no address"),
+        ("prometheus: {main: {url: 'http://a', token: x}}", "prometheus.main"),
+        ("prometheus: {main: {url: 'http://a', token-file: /none}}", "/none cannot be read"),
+        ("prometheus: {main: {url: 'https://a', ca: /none}}", "/none cannot be read"),
+        ("main: {url: 'http://a'}", "write `prometheus:"),
+        ("prometheus: [", "prometheus.yaml: line 2"),
+    ],
+)
+def test_the_file_names_what_may_be_asked(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "prometheus.yaml"
+    file.write_text(text)
+    if not told:
+        assert read_prometheus(str(file)) == {"main": PrometheusSource("http://a:9090")}
+        return
+    with pytest.raises(BadDocument, match=told):
+        read_prometheus(str(file))
