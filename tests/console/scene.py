@@ -206,7 +206,7 @@ async def cloud(**controllers: str) -> AsyncIterator[Cloud]:
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         await fill(client)
         async with (
-            console_over(lambda: servers_at(hq.addresses.grpc, **controllers)) as console,
+            console_over(lambda: servers_at(hq.addresses.grpc, None, None, **controllers)) as console,
             browser_at(console.base) as browser,
         ):
             yield Cloud(console, client, browser)
@@ -220,7 +220,9 @@ async def secured_console(
     credentials = Credentials(CredentialFiles(str(files.authority.cert), "", "", ""))
     async with (
         served(files.security()) as hq,
-        console_over(lambda: servers_at(hq.addresses.grpc, credentials, **controllers), is_open=is_open) as console,
+        console_over(
+            lambda: servers_at(hq.addresses.grpc, credentials, None, **controllers), is_open=is_open
+        ) as console,
         browser_at(console.base) as browser,
     ):
         if token:

@@ -127,7 +127,10 @@ async def whole_cloud() -> AsyncIterator[tuple[Cloud, FakeNanny]]:
 @asynccontextmanager
 async def console_of(hq: str, **controllers: str) -> AsyncIterator[Browser]:
     """A browser before a console of these servers."""
-    async with console_over(lambda: servers_at(hq, **controllers)) as console, browser_at(console.base) as browser:
+    async with (
+        console_over(lambda: servers_at(hq, None, None, **controllers)) as console,
+        browser_at(console.base) as browser,
+    ):
         yield browser
 
 

@@ -12,9 +12,9 @@ from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewNode, StartHq
 from tests.clients.instancectl.hearsay import TRUE, told, until_not_ready, until_ready
 from tests.clients.instancectl.node_agents import NodeProcess
-from tests.clients.instancectl.supervised import INSTALLED, instance, is_alive, revision
+from tests.clients.instancectl.supervised import instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
-from tests.support.sample_instances import eventually
+from tests.support.sample_instances import INSTALLED, eventually
 
 FAKETIME = next(Path("/usr/lib").glob("**/faketime/libfaketimeMT.so.1"), None)
 HOUR_S, DAY_S = 3600, 86400

@@ -11,11 +11,10 @@ import pytest
 
 from hqclient.client import Client
 from tests.clients.instancectl.conftest import NewNode, StartHq
-from tests.clients.instancectl.hearsay import TRUE, told
+from tests.clients.instancectl.hearsay import TRUE, statuses, told, watched
 from tests.clients.instancectl.host_agents import host_agent, ready
 from tests.clients.instancectl.node_agents import NodeProcess
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, is_alive, revision
-from tests.clients.instancectl.test_node_restarts import readiness_seen
 from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
 
@@ -76,7 +75,7 @@ async def test_a_node_moves_to_one_agent_and_back_and_nobody_notices(
         await eventually(lambda: ready(client, *ids), 120.0, "all ready")
         pids = await pids_of(ctls)
         before = await incarnations(client, ids)
-    async with readiness_seen(client) as seen:  # who is killed says nothing
+    async with watched(client) as seen:  # who is killed says nothing
         await node.start()
         await until_reported_anew(client, before)
         assert [await node.container_pid(each) for each in ids] == pids
@@ -87,5 +86,5 @@ async def test_a_node_moves_to_one_agent_and_back_and_nobody_notices(
             assert await pids_of(ctls) == pids
             restarts = [(await ctl.container()).get("restartCount", 0) for ctl in ctls]
     assert restarts == [0] * count
-    assert set(seen) == {TRUE}
+    assert {status.ready.status for status in statuses(seen)} == {TRUE}
     assert all(map(is_alive, pids))
