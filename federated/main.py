@@ -53,6 +53,7 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 )
 @_FLAGS.cors()
 @_FLAGS.allowed_hosts()
+@_FLAGS.gone_transport()
 @_listening.option(
     "--insecure",
     is_flag=True,

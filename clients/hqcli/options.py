@@ -47,6 +47,23 @@ _HELP = {
 FILES = tuple(_HELP)
 
 
+def gone_option(*names: str, instead: str, is_flag: bool = False) -> Callable[[F], F]:
+    """Options of the last release: whoever gives one is told what to write now."""
+
+    def refuse(_: click.Context, option: click.Parameter, value: object) -> None:
+        if value:
+            raise click.UsageError(f"{option.opts[0]} is gone: {instead}")
+
+    def decorate(function: F) -> F:
+        for name in names:
+            function = click.option(
+                name, expose_value=False, hidden=True, is_eager=True, is_flag=is_flag, callback=refuse
+            )(function)
+        return function
+
+    return decorate
+
+
 def credential_options(function: F) -> F:
     """--ca, --cert, --key and --token-file (or HQ_CA, ...) as one argument `credentials`, a CredentialFiles."""
     return _options(function, from_environment=True)

@@ -15,6 +15,7 @@ import click
 from hqcli.call import AWAY, Processes, is_away
 from hqcli.controllers import ControllerOption, controller_options
 from hqcli.exits import Exit, exit_of
+from hqcli.options import gone_option
 from nannyctl.session import complain
 
 if TYPE_CHECKING:
@@ -61,6 +62,18 @@ class NannyServer(Processes):
 
 nanny_server = controller_options(NANNY, NannyServer)
 """Gives a command the options that say where Nanny is, and a NannyServer as its first argument."""
+
+
+_SERVERLESS = (
+    "a roll-out is an order to a Nanny server: run `nanny serve`, once `nanny service create SERVICE --adopt`, then "
+    "`nanny activate SERVICE [SNAPSHOT]`, `nanny rollback SERVICE`, `nanny status SERVICE`"
+)
+
+
+def without_server(function: F) -> F:
+    """What the commands took when they rolled out by themselves."""
+    valued = gone_option("--service", "--from", "--to", "--timeout-ready", instead=_SERVERLESS)
+    return valued(gone_option("--partial", "--at-once", instead=_SERVERLESS, is_flag=True)(function))
 
 
 def why_options(function: F) -> F:

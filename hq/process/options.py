@@ -37,6 +37,7 @@ listening = together(
     ),
     flags.cors(),
     flags.allowed_hosts(),
+    flags.gone_transport(),
     _listening.option(
         "--insecure",
         is_flag=True,

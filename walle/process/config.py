@@ -150,12 +150,22 @@ def _check_executor(where: str, config: ExecutorConfig) -> None:
             fields_in(config.system)
         elif isinstance(config, DnsConfig):
             field_name = ".server"
-            ipaddress.ip_address(config.server)
+            _check_ip(config.server)
             field_name = ""
             _check_pair(f"{where}.", key_name=config.key_name, key_file=config.key)
             Dns("", config)
     except ValueError as error:
         raise BadConfig(f"{where}{field_name}: {error}") from error
+
+
+def _check_ip(text: str) -> None:
+    """Raises ValueError."""
+    try:
+        ipaddress.ip_address(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is no IP address: write that of the server, since a name could lead elsewhere"
+        ) from None
 
 
 def _calls_controllers(config: ExecutorConfig) -> bool:

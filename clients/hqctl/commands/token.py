@@ -10,7 +10,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -30,11 +30,14 @@ _AUDIENCES = (
 )
 
 
+_SIGNING: Final = ("--key", "--kid", "--subject", "--issuer", "--audience", "--for", "--out")
+
+
 class TokenGroup(click.Group):
     """Up to 0.1.0 options right behind `hqctl token` signed a token for all servers."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        if args and args[0].partition("=")[0] in ("--key", "--kid", "--subject", "--issuer", "--for", "--out"):
+        if args and args[0].partition("=")[0] in _SIGNING:
             raise click.UsageError(f"write `hqctl token sign`, and with --audience {_AUDIENCES}")
         return super().parse_args(ctx, args)
 

@@ -10,7 +10,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
-from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
 from nannyctl.output import services as out
 from nannyctl.session import complain
 from nannypb.v1 import service_pb2 as pb
@@ -70,6 +70,7 @@ _ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`
 @why_options
 @_waits
 @output_option("table", "json")
+@without_server
 @nanny_server
 def activate(
     server: NannyServer, name: str, snapshot_id: str, by: pb.Authorship, wait_s: float | None, output: str
@@ -83,6 +84,7 @@ def activate(
 @why_options
 @_waits
 @output_option("table", "json")
+@without_server
 @nanny_server
 def rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Roll back to the snapshot that was ACTIVE before this one, and wait.

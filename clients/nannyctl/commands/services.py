@@ -17,7 +17,7 @@ from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import DurationParam
 from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, rest_result, rolled_back_result, wait_for_goal, wait_option
-from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
+from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
 from nannyctl.output import services as out
 from nannyctl.session import complain
 from nannypb.v1 import service_pb2 as pb
@@ -195,6 +195,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 @click.command()
 @click.argument("name")
 @output_option("table", "json")
+@without_server
 @nanny_server
 def status(server: NannyServer, name: str, output: str) -> None:
     """Show a service as `service show` does, for scripts.

@@ -11,7 +11,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, output_option
-from hqcli.options import DurationParam
+from hqcli.options import DurationParam, gone_option
 from wallectl.asking import call, complain
 from wallectl.options import kind_named
 from wallectl.output import HOST_HEAD, host_lines, host_row, print_if_data, table
@@ -76,6 +76,7 @@ def _place(location: Location) -> dict[str, str]:
 @hosts.command()
 @click.argument("host")
 @output_option(*TEXTS)
+@gone_option("--json", instead="write -o json", is_flag=True)
 def get(host: str, output: str) -> None:
     """Show a host: its checks, what would be done, what is in the way."""
     shown = call("GetHost", pb.GetHostRequest(host=host))

@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
+from hqcli.options import gone_option
 from wallectl.asking import call
 from wallectl.commands.automation import automation
 from wallectl.options import kind_named
@@ -43,6 +44,7 @@ def list_(output: str) -> None:
 @projects.command()
 @click.argument("project")
 @output_option(*TEXTS)
+@gone_option("--json", instead="write -o json", is_flag=True)
 def get(project: str, output: str) -> None:
     """Show a project: CMSs, limits, switches, warnings."""
     shown = call("GetProject", pb.GetProjectRequest(project=project))

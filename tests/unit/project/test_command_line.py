@@ -59,7 +59,9 @@ LEAVES: Final = [(path, command) for path, command in COMMANDS if not isinstance
 
 
 def flags(command: click.Command) -> set[str]:
-    return {name for one in command.params for name in (*one.opts, *one.secondary_opts)}
+    """But for those that only say what to write instead."""
+    shown = (one for one in command.params if not getattr(one, "hidden", False))
+    return {name for one in shown for name in (*one.opts, *one.secondary_opts)}
 
 
 def option(command: click.Command, flag: str) -> click.Parameter | None:

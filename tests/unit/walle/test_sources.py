@@ -155,7 +155,7 @@ def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guar
         ("executors: {a: {type: dns, server: 10.0.0.1, zone: 'a..b'}}", "executors.a: "),
         (
             "executors: {a: {type: dns, server: ns.example, zone: a}}",
-            "executors.a.server: 'ns.example' does not appear",
+            "executors.a.server: 'ns.example' is no IP address",
         ),
         ("redfish: {match: 10.7.0.0/16}", "redfish: write a list"),
         ("redfish: [{user: admin}]", r"redfish\[0\].match: is missing"),
