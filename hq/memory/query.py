@@ -10,7 +10,7 @@ from typing import NamedTuple
 from hq.memory.entry import Entry, Traits
 from hqpb.v1 import service_pb2
 
-_SETS = ("ids", "services", "nodes", "revisions", "clusters", "labels")
+_SETS = ("ids", "services", "nodes", "revisions", "clusters", "labels", "label_rules")
 _NONE: frozenset[str] = frozenset()  # there are many watches, and each empty set takes 200 bytes
 
 
@@ -28,6 +28,23 @@ class Lookup(NamedTuple):
     settles: str
 
 
+class LabelRule(NamedTuple):
+    """What a label must be.
+
+    Attributes:
+        is_one_of: it must have one of `values`; else none of them, or be absent.
+        values: empty: any value.
+    """
+
+    key: str
+    is_one_of: bool
+    values: tuple[str, ...]
+
+    def is_met_by(self, labels: Iterable[tuple[str, str]]) -> bool:
+        has_it = any(key == self.key and (not self.values or value in self.values) for key, value in labels)
+        return has_it is self.is_one_of
+
+
 class Query:
     """A compiled InstanceFilter. Equal filters have equal `digest`.
 
@@ -38,7 +55,7 @@ class Query:
     """
 
     __slots__ = (
-        *("_digest", "_lookups", "allocated", "clusters", "fields", "ids", "labels", "listing"),
+        *("_digest", "_lookups", "allocated", "clusters", "fields", "ids", "label_rules", "labels", "listing"),
         *("nodes", "ready", "revisions", "services", "silent"),
     )
 
@@ -49,6 +66,7 @@ class Query:
         self.revisions = frozenset(message.revision_id) or _NONE
         self.clusters = frozenset(message.cluster) or _NONE
         self.labels = tuple(sorted(message.labels.items())) if message.labels else ()
+        self.label_rules = tuple(sorted(set(map(_label_rule, message.label_requirement))))
         self.ready = _tristate(message.readiness)
         self.allocated = _tristate(message.allocated)
         self.silent = _tristate(message.agent)
@@ -65,7 +83,8 @@ class Query:
             words = [sorted(s) for s in (self.ids, self.services, self.nodes, self.revisions, self.clusters)]
             # What is not asked for is left out: tokens of an older version keep their meaning.
             silent = () if self.silent is None else (self.silent,)
-            described = repr((words, self.labels, self.ready, self.allocated, *silent)).encode()
+            rules = (self.label_rules,) if self.label_rules else ()
+            described = repr((words, self.labels, self.ready, self.allocated, *silent, *rules)).encode()
             self._digest = hashlib.blake2b(described, digest_size=8).hexdigest()
         return self._digest
 
@@ -94,6 +113,7 @@ class Query:
             and (self.silent is None or t.silent is self.silent)
             and (not self.revisions or not self.revisions.isdisjoint(t.revisions))
             and (not self.labels or all(label in t.labels for label in self.labels))
+            and (not self.label_rules or all(rule.is_met_by(t.labels) for rule in self.label_rules))
         )
 
     def passing(self, entries: Sequence[Entry], fields: Iterable[str]) -> Sequence[Entry]:
@@ -120,6 +140,9 @@ class Query:
         lookups = [Lookup(name, sorted(words), name) for name, words in sets if words]
         settles = "labels" if len(self.labels) == 1 else ""
         lookups += [Lookup("labels", (label,), settles) for label in self.labels]
+        rules = [rule for rule in self.label_rules if rule.is_one_of and rule.values]
+        settles = "label_rules" if len(self.label_rules) == 1 else ""
+        lookups += [Lookup("labels", [(rule.key, value) for value in rule.values], settles) for rule in rules]
         if self.ready is False or self.silent:  # nothing that is ready has a silent agent
             lookups.append(Lookup("unready", UNREADY, "ready" if self.ready is False else ""))
         if self.allocated is False:
@@ -133,6 +156,10 @@ def _filter_by_labels(query: Query, entries: Sequence[Entry]) -> Sequence[Entry]
     return entries
 
 
+def _filter_by_label_rules(query: Query, entries: Sequence[Entry]) -> Sequence[Entry]:
+    return [e for e in entries if all(rule.is_met_by(e.traits.labels) for rule in query.label_rules)]
+
+
 _PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
     "ids": lambda q, entries: [e for e in entries if e.traits.id in q.ids],
     "services": lambda q, entries: [e for e in entries if e.traits.service in q.services],
@@ -140,12 +167,18 @@ _PASSING: dict[str, Callable[[Query, Sequence[Entry]], Sequence[Entry]]] = {
     "revisions": lambda q, entries: [e for e in entries if not q.revisions.isdisjoint(e.traits.revisions)],
     "clusters": lambda q, entries: [e for e in entries if e.traits.cluster in q.clusters],
     "labels": _filter_by_labels,
+    "label_rules": _filter_by_label_rules,
     "ready": lambda q, entries: [e for e in entries if e.traits.ready is q.ready],
     "silent": lambda q, entries: [e for e in entries if e.traits.silent is q.silent],
     "allocated": lambda q, entries: [e for e in entries if e.traits.allocated is q.allocated],
 }
 # These indexes have one word each: the state that most instances are in needs no index.
 UNREADY, UNALLOCATED = ("unready",), ("unallocated",)
+
+
+def _label_rule(message: service_pb2.LabelRequirement) -> LabelRule:
+    is_one_of = message.operator in (service_pb2.LABEL_OPERATOR_IN, service_pb2.LABEL_OPERATOR_EXISTS)
+    return LabelRule(message.key, is_one_of, tuple(sorted(set(message.value))))
 
 
 def _tristate(value: int) -> bool | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -22,7 +22,7 @@ from hq.validation.values import (
 )
 from hqapi.requests import MAX_FILTER_VALUES, MAX_ITEMS
 from hqpb.v1.admin_pb2 import ConfirmEpochRequest, ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
-from hqpb.v1.service_pb2 import InstanceFilter
+from hqpb.v1.service_pb2 import LABEL_OPERATOR_IN, LABEL_OPERATOR_NOT_IN, InstanceFilter
 from serving.errors import Violation
 
 MAX_REQUEST_ID_BYTES = 128
@@ -72,8 +72,28 @@ def check_filter(instance_filter: InstanceFilter, prefix: str = "filter") -> Non
     for key, value in instance_filter.labels.items():
         here = entry(member(prefix, "labels"), key)
         faults.note(check_label_key(key, here) or check_label_value(value, here))
+    _note_label_requirements(faults, instance_filter, member(prefix, "label_requirement"))
     note_enums(faults, instance_filter, prefix)
     faults.raise_any()
+
+
+_VALUED: Final = (LABEL_OPERATOR_IN, LABEL_OPERATOR_NOT_IN)
+
+
+def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
+    for index, requirement in enumerate(instance_filter.label_requirement):
+        here = f"{path}[{index}]"
+        faults.note(check_label_key(requirement.key, f"{here}.key"))
+        if not requirement.operator:
+            faults.add(f"{here}.operator", "is missing: use LABEL_OPERATOR_IN, NOT_IN, EXISTS or DOES_NOT_EXIST")
+        elif (requirement.operator in _VALUED) != bool(requirement.value):
+            needs = "needs at least one for IN and NOT_IN" if requirement.operator in _VALUED else "must be empty"
+            faults.add(f"{here}.value", f"{needs}: EXISTS and DOES_NOT_EXIST take any value")
+        for number, value in enumerate(requirement.value[:MAX_FILTER_VALUES]):
+            faults.note(check_label_value(value, f"{here}.value[{number}]"))
+    sizes = [len(instance_filter.label_requirement), *(len(one.value) for one in instance_filter.label_requirement)]
+    if max(sizes) > MAX_FILTER_VALUES:
+        faults.add(path, f"{max(sizes)} are too many: use at most {MAX_FILTER_VALUES} requirements, and values in each")
 
 
 def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:

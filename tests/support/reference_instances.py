@@ -6,7 +6,7 @@ It keeps every version and decodes everything; it knows no heartbeats.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeVar
 
 from google.protobuf.message import DecodeError, Message
@@ -188,9 +188,19 @@ def passes(wanted: pb.InstanceFilter, instance: model.Instance) -> bool:
         and _any_of(wanted.revision_id, [revision.id for revision in instance.spec.revision])
         and _any_of(wanted.cluster, [instance.meta.cluster])
         and all(instance.meta.labels.get(key) == value for key, value in wanted.labels.items())
+        and all(_meets(instance.meta.labels, one) for one in wanted.label_requirement)
         and wanted.readiness in (0, 1 if ready else 2)
         and wanted.allocated in (0, 1 if instance.spec.HasField("allocation") else 2)
     )
+
+
+def _meets(labels: Mapping[str, str], one: pb.LabelRequirement) -> bool:
+    return {
+        pb.LABEL_OPERATOR_IN: one.key in labels and labels[one.key] in one.value,
+        pb.LABEL_OPERATOR_NOT_IN: one.key not in labels or labels[one.key] not in one.value,
+        pb.LABEL_OPERATOR_EXISTS: one.key in labels,
+        pb.LABEL_OPERATOR_DOES_NOT_EXIST: one.key not in labels,
+    }[one.operator]
 
 
 def _any_of(wanted: Iterable[str], held: list[str]) -> bool:

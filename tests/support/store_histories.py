@@ -143,6 +143,15 @@ def _some(words: tuple[str, ...]) -> st.SearchStrategy[list[str]]:
     return st.lists(st.sampled_from(words), min_size=1, max_size=3)
 
 
+@st.composite
+def _requirements(draw: st.DrawFn) -> pb.LabelRequirement:
+    valued = pb.LABEL_OPERATOR_IN, pb.LABEL_OPERATOR_NOT_IN
+    operator = draw(st.sampled_from((*valued, pb.LABEL_OPERATOR_EXISTS, pb.LABEL_OPERATOR_DOES_NOT_EXIST)))
+    values = draw(_some(("jvm", "x", "x=y", "y"))) if operator in valued else []
+    key = draw(st.sampled_from(("engine", "allocator", "engine=x")))
+    return pb.LabelRequirement(key=key, operator=operator, value=values)
+
+
 _ASKED: dict[str, st.SearchStrategy[Any]] = {
     "instance_id": _some(IDS),
     "service_id": _some((*SERVICES, "other")),
@@ -150,6 +159,7 @@ _ASKED: dict[str, st.SearchStrategy[Any]] = {
     "revision_id": _some(REVISIONS),
     "cluster": _some(("c", "c-1")),
     "labels": st.sampled_from(LABELS),
+    "label_requirement": st.lists(_requirements(), min_size=1, max_size=2),
     "readiness": st.sampled_from((1, 2)),
     "allocated": st.sampled_from((1, 2)),
 }

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import click
 
 from hqcli.options import addresses_in
+from hqcli.selectors import BadSelector, put_selector
 from hqctl.asking.cluster import name_cluster
 from hqpb.v1 import service_pb2 as pb
 
@@ -53,6 +54,9 @@ def _caller() -> str:
     return f"{getpass.getuser()}@{socket.gethostname()}"
 
 
+_SELECTOR = "Only with these labels: tier=front, tier!=front, tier in (a,b), tier notin (a), tier, !tier; commas join."
+
+
 def selecting(function: F) -> F:
     """Give a command the options of a filter and the argument SERVICE, and the filter as argument `where`."""
     return click.argument("services", nargs=-1, metavar="[SERVICE]...")(selecting_by_options(function))
@@ -65,7 +69,7 @@ def selecting_by_options(function: F) -> F:
     @click.option("--node", "nodes", multiple=True, help="Only this node; repeatable.")
     @click.option("--revision", "revisions", multiple=True, help="Only with this revision in the spec.")
     @click.option("--cluster", "clusters", multiple=True, help="Only in this cluster.")
-    @click.option("-l", "--selector", multiple=True, metavar="KEY=VALUE,...", help="Only with these labels.")
+    @click.option("-l", "--selector", multiple=True, metavar="SELECTOR", help=_SELECTOR)
     @click.option(
         "--ready/--not-ready",
         default=None,
@@ -95,11 +99,12 @@ def selecting_by_options(function: F) -> F:
             node_name=nodes,
             revision_id=revisions,
             cluster=clusters,
-            labels=parse_selector(selector),
             readiness=_READINESS[ready],
             agent=pb.AGENT_FILTER_SILENT if silent else pb.AGENT_FILTER_UNSPECIFIED,
             allocated=_ALLOCATION[allocated],
         )
+        for text in selector:
+            _put_selector(text, where)
         return function(*args, where=where, **kwargs)
 
     return command  # type: ignore[return-value]
@@ -122,12 +127,8 @@ def is_everything(where: pb.InstanceFilter) -> bool:
     return not where.ByteSize()
 
 
-def parse_selector(texts: tuple[str, ...]) -> dict[str, str]:
-    """Labels of `engine=php,tier=1`."""
-    labels: dict[str, str] = {}
-    for part in (part.strip() for text in texts for part in text.split(",")):
-        key, equals, value = part.partition("=")
-        if not key or not equals or key.endswith("!"):
-            raise click.BadParameter(f"{part!r}: write KEY=VALUE; only equality is supported", param_hint="-l")
-        labels[key] = value.removeprefix("=")  # kubectl also takes ==
-    return labels
+def _put_selector(text: str, where: pb.InstanceFilter) -> None:
+    try:
+        put_selector(text, where)
+    except BadSelector as fault:
+        raise click.BadParameter(str(fault), param_hint="-l") from None

@@ -11,6 +11,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.readable import plural
+from hqcli.selectors import is_met
 from hqctl.asking.options import is_everything, selecting_by_options
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
@@ -89,8 +90,11 @@ def _check_one_way(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool) -
 
 
 async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
-    fields = ("meta.id", "meta.version")
-    return [Doomed(i.meta.id, i.meta.version) async for p in client.find(where, fields=fields) for i in p.instances]
+    """Replicas of 0.1 do not know all of a selector, and answer with more."""
+    fields = ("meta.id", "meta.version", "meta.labels")
+    found = [i async for page in client.find(where, fields=fields) for i in page.instances]
+    meant = [i for i in found if all(is_met(one, i.meta.labels) for one in where.label_requirement)]
+    return [Doomed(i.meta.id, i.meta.version) for i in meant]
 
 
 def _confirm_deletion(doomed: Sequence[Doomed], *, chosen: bool) -> bool:

@@ -36,6 +36,14 @@ class AllocationFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     ALLOCATION_FILTER_ALLOCATED: _ClassVar[AllocationFilter]
     ALLOCATION_FILTER_NOT_ALLOCATED: _ClassVar[AllocationFilter]
 
+class LabelOperator(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
+    __slots__ = ()
+    LABEL_OPERATOR_UNSPECIFIED: _ClassVar[LabelOperator]
+    LABEL_OPERATOR_IN: _ClassVar[LabelOperator]
+    LABEL_OPERATOR_NOT_IN: _ClassVar[LabelOperator]
+    LABEL_OPERATOR_EXISTS: _ClassVar[LabelOperator]
+    LABEL_OPERATOR_DOES_NOT_EXIST: _ClassVar[LabelOperator]
+
 class AgentFilter(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     __slots__ = ()
     AGENT_FILTER_UNSPECIFIED: _ClassVar[AgentFilter]
@@ -82,6 +90,11 @@ READINESS_FILTER_NOT_READY: ReadinessFilter
 ALLOCATION_FILTER_UNSPECIFIED: AllocationFilter
 ALLOCATION_FILTER_ALLOCATED: AllocationFilter
 ALLOCATION_FILTER_NOT_ALLOCATED: AllocationFilter
+LABEL_OPERATOR_UNSPECIFIED: LabelOperator
+LABEL_OPERATOR_IN: LabelOperator
+LABEL_OPERATOR_NOT_IN: LabelOperator
+LABEL_OPERATOR_EXISTS: LabelOperator
+LABEL_OPERATOR_DOES_NOT_EXIST: LabelOperator
 AGENT_FILTER_UNSPECIFIED: AgentFilter
 AGENT_FILTER_SILENT: AgentFilter
 AGENT_FILTER_NOT_SILENT: AgentFilter
@@ -143,7 +156,7 @@ class Source(_message.Message):
     def __init__(self, cluster: _Optional[str] = ..., replica: _Optional[str] = ..., epoch: _Optional[str] = ..., version: _Optional[int] = ..., staleness: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., stale: _Optional[bool] = ..., error: _Optional[str] = ..., quarantined: _Optional[_Iterable[str]] = ..., trust: _Optional[_Union[EpochTrust, str]] = ...) -> None: ...
 
 class InstanceFilter(_message.Message):
-    __slots__ = ("instance_id", "service_id", "node_name", "revision_id", "cluster", "labels", "readiness", "allocated", "agent")
+    __slots__ = ("instance_id", "service_id", "node_name", "revision_id", "cluster", "labels", "readiness", "allocated", "agent", "label_requirement")
     class LabelsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -160,6 +173,7 @@ class InstanceFilter(_message.Message):
     READINESS_FIELD_NUMBER: _ClassVar[int]
     ALLOCATED_FIELD_NUMBER: _ClassVar[int]
     AGENT_FIELD_NUMBER: _ClassVar[int]
+    LABEL_REQUIREMENT_FIELD_NUMBER: _ClassVar[int]
     instance_id: _containers.RepeatedScalarFieldContainer[str]
     service_id: _containers.RepeatedScalarFieldContainer[str]
     node_name: _containers.RepeatedScalarFieldContainer[str]
@@ -169,7 +183,18 @@ class InstanceFilter(_message.Message):
     readiness: ReadinessFilter
     allocated: AllocationFilter
     agent: AgentFilter
-    def __init__(self, instance_id: _Optional[_Iterable[str]] = ..., service_id: _Optional[_Iterable[str]] = ..., node_name: _Optional[_Iterable[str]] = ..., revision_id: _Optional[_Iterable[str]] = ..., cluster: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., readiness: _Optional[_Union[ReadinessFilter, str]] = ..., allocated: _Optional[_Union[AllocationFilter, str]] = ..., agent: _Optional[_Union[AgentFilter, str]] = ...) -> None: ...
+    label_requirement: _containers.RepeatedCompositeFieldContainer[LabelRequirement]
+    def __init__(self, instance_id: _Optional[_Iterable[str]] = ..., service_id: _Optional[_Iterable[str]] = ..., node_name: _Optional[_Iterable[str]] = ..., revision_id: _Optional[_Iterable[str]] = ..., cluster: _Optional[_Iterable[str]] = ..., labels: _Optional[_Mapping[str, str]] = ..., readiness: _Optional[_Union[ReadinessFilter, str]] = ..., allocated: _Optional[_Union[AllocationFilter, str]] = ..., agent: _Optional[_Union[AgentFilter, str]] = ..., label_requirement: _Optional[_Iterable[_Union[LabelRequirement, _Mapping]]] = ...) -> None: ...
+
+class LabelRequirement(_message.Message):
+    __slots__ = ("key", "operator", "value")
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    OPERATOR_FIELD_NUMBER: _ClassVar[int]
+    VALUE_FIELD_NUMBER: _ClassVar[int]
+    key: str
+    operator: LabelOperator
+    value: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, key: _Optional[str] = ..., operator: _Optional[_Union[LabelOperator, str]] = ..., value: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class CreateInstanceRequest(_message.Message):
     __slots__ = ("instance", "request_id", "validate_only")

@@ -56,6 +56,25 @@ def test_a_faulty_jsonpath_is_told_before_anything_is_asked(hqctl: Hqctl) -> Non
     assert ".items[" in done.err
 
 
+@pytest.mark.parametrize(
+    ("selector", "numbers"),
+    [("tier in (t1,t3)", "13"), ("tier notin (t1),tier", "23"), ("tier!=t2", "13"), ("!tier", ""), ("tier=t2", "2")],
+)
+def test_selectors_of_labels_are_those_of_kubectl(hqctl: Hqctl, service: str, selector: str, numbers: str) -> None:
+    expected = "".join(f"{service}-{number}\n" for number in numbers)
+    assert hqctl("find", service, "-l", selector, "-o", "name").out == expected
+    counted = json.loads(hqctl("count", service, "-l", selector, "-o", "json").out)["items"]
+    assert sum(item["total"] for item in counted) == len(numbers)
+    doomed = hqctl("delete", "--service", service, "-l", selector, "--dry-run").out
+    assert doomed == expected.replace("\n", " would be deleted\n")
+
+
+def test_a_selector_that_is_wrong_says_where(hqctl: Hqctl) -> None:
+    done = hqctl("find", "-l", "tier in t1")
+    assert done.code == 2
+    assert "-l: 'tier in t1': character 9, before 't1': expected '(' after in" in done.err
+
+
 def test_labels_become_columns_and_the_header_can_go(hqctl: Hqctl, service: str) -> None:
     done = hqctl("find", service, "-L", "tier,color", "--no-headers")
     assert [line[-2:] for line in done.lines] == [["t1", "-"], ["t2", "-"], ["t3", "-"]]

@@ -11,7 +11,7 @@ from hqcli.readable import age, ago, parse_span, size, span, target
 from hqclient.errors import HqApiError, Violation, not_connected
 from hqclient.watch_items import Changes, Interrupted, Resync, SnapshotPart, Synced, WatchItem
 from hqctl.asking.failures import sentence
-from hqctl.asking.options import addresses, parse_selector
+from hqctl.asking.options import addresses
 from hqctl.output.sources import faults, merged_sources, not_of
 from hqctl.output.story import story, wrap_line
 from hqctl.output.watch_view import WatchLines
@@ -62,16 +62,6 @@ def test_servers_get_the_default_port_and_may_be_separated_by_commas() -> None:
 def test_a_malformed_server_is_a_usage_error(address: str) -> None:
     with pytest.raises(click.UsageError):
         addresses((address,))
-
-
-def test_labels_are_understood_as_kubectl_writes_them() -> None:
-    assert parse_selector(("engine=php,tier==1", "a=")) == {"engine": "php", "tier": "1", "a": ""}
-
-
-@pytest.mark.parametrize("text", ["engine", "a!=b", "=b", ""])
-def test_other_selectors_are_refused(text: str) -> None:
-    with pytest.raises(click.BadParameter):
-        parse_selector((text,))
 
 
 GIVEN_UP = "the store did not respond in time; nothing of web-1 was stored"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import re
 import shutil
@@ -10,7 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from google.protobuf import descriptor_pool
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
 
+import hqpb.v1.service_pb2  # noqa: F401  # registers both files
 from tools.public_protos import PROTO, public_files
 
 ROOT = PROTO.parent
@@ -25,11 +29,36 @@ PUBLIC = [
     "wallepb/v1/project.proto",
     "wallepb/v1/service.proto",
 ]
+_GO = ["hqpb/v1/instance.proto", "hqpb/v1/service.proto"]  # those of clients/go/buf.gen.yaml
 _MADE = shutil.ignore_patterns("node_modules", "dist", "gen")
 
 
 def test_public_is_what_servers_answer_and_not_what_they_store() -> None:
     assert public_files(PROTO) == PUBLIC
+
+
+@pytest.mark.parametrize("name", _GO)
+def test_the_go_clients_messages_are_those_of_the_proto_files(name: str) -> None:
+    """Else: `cd clients/go && buf generate`, with the two plugins that buf.gen.yaml names on PATH."""
+    written = (ROOT / "clients/go" / name).with_suffix(".pb.go").read_text()
+    literal = re.search(r'_rawDesc = "" \+\n((?:\t".*"(?: \+)?\n)+)', written)
+    assert literal is not None
+    lines = re.findall(r'^\t(".*")(?: \+)?$', literal[1], re.MULTILINE)
+    made = FileDescriptorProto.FromString(b"".join(ast.literal_eval("b" + line) for line in lines))
+    own = FileDescriptorProto()
+    descriptor_pool.Default().FindFileByName(name).CopyToProto(own)
+    assert without_json_names(made) == without_json_names(own)
+
+
+def without_json_names(file: FileDescriptorProto) -> FileDescriptorProto:
+    """buf writes them out, protoc where they are not the usual ones."""
+    messages = list(file.message_type)
+    while messages:
+        message = messages.pop()
+        messages += message.nested_type
+        for field in message.field:
+            field.ClearField("json_name")
+    return file
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -48,7 +48,8 @@ def meaning(wanted: pb.InstanceFilter) -> object:
     """What a filter asks, without order and repetition."""
     lists = (wanted.instance_id, wanted.service_id, wanted.node_name, wanted.revision_id, wanted.cluster)
     labels = frozenset(wanted.labels.items())
-    return [frozenset(words) for words in lists], labels, wanted.readiness, wanted.allocated
+    rules = frozenset((one.key, one.operator, frozenset(one.value)) for one in wanted.label_requirement)
+    return [frozenset(words) for words in lists], labels, rules, wanted.readiness, wanted.allocated
 
 
 def test_words_of_one_field_are_not_taken_for_those_of_another() -> None:
@@ -60,11 +61,21 @@ def test_words_of_one_field_are_not_taken_for_those_of_another() -> None:
             pb.InstanceFilter(instance_id=["x"]),
             pb.InstanceFilter(labels={"x": ""}),
             pb.InstanceFilter(labels={"": "x"}),
+            pb.InstanceFilter(
+                label_requirement=[pb.LabelRequirement(key="x", operator=pb.LABEL_OPERATOR_IN, value=[""])]
+            ),
+            pb.InstanceFilter(
+                label_requirement=[pb.LabelRequirement(key="x", operator=pb.LABEL_OPERATOR_NOT_IN, value=[""])]
+            ),
+            pb.InstanceFilter(label_requirement=[pb.LabelRequirement(key="x", operator=pb.LABEL_OPERATOR_EXISTS)]),
+            pb.InstanceFilter(
+                label_requirement=[pb.LabelRequirement(key="x", operator=pb.LABEL_OPERATOR_DOES_NOT_EXIST)]
+            ),
             pb.InstanceFilter(readiness=pb.READINESS_FILTER_READY),
             pb.InstanceFilter(readiness=pb.READINESS_FILTER_NOT_READY),
         )
     }
-    assert len(digests) == 7
+    assert len(digests) == 11
 
 
 def test_ids_that_are_prefixes_of_others_are_told_apart() -> None:

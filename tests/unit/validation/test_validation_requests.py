@@ -19,7 +19,14 @@ from hq.validation import (
 )
 from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from hqpb.v1.instance_pb2 import Instance
-from hqpb.v1.service_pb2 import CountInstancesRequest, FindInstancesRequest, InstanceFilter
+from hqpb.v1.service_pb2 import (
+    LABEL_OPERATOR_EXISTS,
+    LABEL_OPERATOR_NOT_IN,
+    CountInstancesRequest,
+    FindInstancesRequest,
+    InstanceFilter,
+    LabelRequirement,
+)
 from serving.errors import InvalidRequest
 
 
@@ -36,6 +43,24 @@ def test_a_filter_value_that_could_never_match_is_refused() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_filter(wanted)
     assert fields_of(refusal) == ["filter.service_id[1]", "filter.cluster[0]", 'filter.labels["a b"]']
+
+
+@pytest.mark.parametrize(
+    ("wanted", "field"),
+    [
+        (LabelRequirement(key="a b", operator=LABEL_OPERATOR_EXISTS), ".key"),
+        (LabelRequirement(key="a"), ".operator"),
+        (LabelRequirement(key="a", operator=LABEL_OPERATOR_NOT_IN), ".value"),
+        (LabelRequirement(key="a", operator=LABEL_OPERATOR_EXISTS, value=["b"]), ".value"),
+        (LabelRequirement(key="a", operator=LABEL_OPERATOR_NOT_IN, value=["b", "\0"]), ".value[1]"),
+        (LabelRequirement(key="a", operator=LABEL_OPERATOR_NOT_IN, value=["b"] * 10_001), ""),
+    ],
+)
+def test_what_a_label_is_required_to_be_is_checked(wanted: LabelRequirement, field: str) -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        check_filter(InstanceFilter(label_requirement=[wanted]))
+    prefix = "filter.label_requirement"
+    assert fields_of(refusal) == [f"{prefix}[0]{field}" if field else prefix]
 
 
 def test_unknown_filters_are_refused_rather_than_ignored() -> None:

@@ -83,6 +83,59 @@ func (RevisionTarget) EnumDescriptor() ([]byte, []int) {
 	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{0}
 }
 
+// What must keep a container apart.
+type Isolation int32
+
+const (
+	// Same as AVAILABLE.
+	Isolation_ISOLATION_UNSPECIFIED Isolation = 0
+	// What its node has.
+	Isolation_ISOLATION_AVAILABLE Isolation = 1
+	// A user of its service's own that is not root, and its own view of processes and files; it does not start without.
+	Isolation_ISOLATION_REQUIRED Isolation = 2
+)
+
+// Enum value maps for Isolation.
+var (
+	Isolation_name = map[int32]string{
+		0: "ISOLATION_UNSPECIFIED",
+		1: "ISOLATION_AVAILABLE",
+		2: "ISOLATION_REQUIRED",
+	}
+	Isolation_value = map[string]int32{
+		"ISOLATION_UNSPECIFIED": 0,
+		"ISOLATION_AVAILABLE":   1,
+		"ISOLATION_REQUIRED":    2,
+	}
+)
+
+func (x Isolation) Enum() *Isolation {
+	p := new(Isolation)
+	*p = x
+	return p
+}
+
+func (x Isolation) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Isolation) Descriptor() protoreflect.EnumDescriptor {
+	return file_hqpb_v1_instance_proto_enumTypes[1].Descriptor()
+}
+
+func (Isolation) Type() protoreflect.EnumType {
+	return &file_hqpb_v1_instance_proto_enumTypes[1]
+}
+
+func (x Isolation) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Isolation.Descriptor instead.
+func (Isolation) EnumDescriptor() ([]byte, []int) {
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{1}
+}
+
 // What to do when a container ends.
 type RestartPolicy int32
 
@@ -124,11 +177,11 @@ func (x RestartPolicy) String() string {
 }
 
 func (RestartPolicy) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_instance_proto_enumTypes[1].Descriptor()
+	return file_hqpb_v1_instance_proto_enumTypes[2].Descriptor()
 }
 
 func (RestartPolicy) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_instance_proto_enumTypes[1]
+	return &file_hqpb_v1_instance_proto_enumTypes[2]
 }
 
 func (x RestartPolicy) Number() protoreflect.EnumNumber {
@@ -137,7 +190,7 @@ func (x RestartPolicy) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use RestartPolicy.Descriptor instead.
 func (RestartPolicy) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{1}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{2}
 }
 
 // Whether something holds.
@@ -177,11 +230,11 @@ func (x ConditionStatus) String() string {
 }
 
 func (ConditionStatus) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_instance_proto_enumTypes[2].Descriptor()
+	return file_hqpb_v1_instance_proto_enumTypes[3].Descriptor()
 }
 
 func (ConditionStatus) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_instance_proto_enumTypes[2]
+	return &file_hqpb_v1_instance_proto_enumTypes[3]
 }
 
 func (x ConditionStatus) Number() protoreflect.EnumNumber {
@@ -190,7 +243,7 @@ func (x ConditionStatus) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ConditionStatus.Descriptor instead.
 func (ConditionStatus) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{2}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{3}
 }
 
 // A named allocation on a node, holding the files and disks of its revisions.
@@ -397,7 +450,10 @@ type InstanceSpec struct {
 	Revision []*InstanceRevision `protobuf:"bytes,4,rep,name=revision,proto3" json:"revision,omitempty"`
 	// How often its agents report, and how long they may be silent. Absent: as this installation is set. Written by the deploy
 	// system. A change takes effect when each agent begins to report anew, which HQ asks for within one old interval.
-	Liveness      *LivenessSettings `protobuf:"bytes,5,opt,name=liveness,proto3" json:"liveness,omitempty"`
+	Liveness *LivenessSettings `protobuf:"bytes,5,opt,name=liveness,proto3" json:"liveness,omitempty"`
+	// Its share of new traffic, in proportion to the weights of the service's other ready instances: 0 to 1000; absent: 100.
+	// 0: ready, but takes no new traffic; if all have 0, all are equal. A change restarts nothing. Written by the deploy system.
+	Weight        *uint32 `protobuf:"varint,6,opt,name=weight,proto3,oneof" json:"weight,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -465,6 +521,13 @@ func (x *InstanceSpec) GetLiveness() *LivenessSettings {
 		return x.Liveness
 	}
 	return nil
+}
+
+func (x *InstanceSpec) GetWeight() uint32 {
+	if x != nil && x.Weight != nil {
+		return *x.Weight
+	}
+	return 0
 }
 
 // How HQ judges whether the agents of an instance are alive. Upgrade all replicas of HQ before you use it.
@@ -1089,7 +1152,17 @@ type Container struct {
 	Limit *ResourceLimit `protobuf:"bytes,11,opt,name=limit,proto3" json:"limit,omitempty"`
 	// How long it keeps running after HQ was told that it is not ready, so that clients that follow discovery leave it first.
 	// Not part of the grace period. Absent: the agent's default (instancectl: 1 s).
-	DrainPeriod   *durationpb.Duration `protobuf:"bytes,12,opt,name=drain_period,json=drainPeriod,proto3" json:"drain_period,omitempty"`
+	DrainPeriod *durationpb.Duration `protobuf:"bytes,12,opt,name=drain_period,json=drainPeriod,proto3" json:"drain_period,omitempty"`
+	// How to tell that it hangs: after `failure_threshold` failures in a row it is stopped, and started again unless
+	// restart_policy is NEVER. Absent: it is left alone for as long as it runs. Agents of earlier versions ignore it.
+	LivenessCheck *ReadinessCheck `protobuf:"bytes,13,opt,name=liveness_check,json=livenessCheck,proto3" json:"liveness_check,omitempty"`
+	// Holds the other checks back until it has passed once; after `failure_threshold` failures in a row it is stopped as by
+	// liveness_check. Absent: the others begin at once. Agents of earlier versions ignore it.
+	StartupCheck *ReadinessCheck `protobuf:"bytes,14,opt,name=startup_check,json=startupCheck,proto3" json:"startup_check,omitempty"`
+	// The signal that asks its processes to end, e.g. `SIGINT`; empty: SIGTERM. Agents of earlier versions send SIGTERM.
+	StopSignal string `protobuf:"bytes,15,opt,name=stop_signal,json=stopSignal,proto3" json:"stop_signal,omitempty"`
+	// What must keep it apart from the node and from other instances. Agents of earlier versions ignore it.
+	Isolation     Isolation `protobuf:"varint,16,opt,name=isolation,proto3,enum=hq.v1.Isolation" json:"isolation,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1208,13 +1281,45 @@ func (x *Container) GetDrainPeriod() *durationpb.Duration {
 	return nil
 }
 
+func (x *Container) GetLivenessCheck() *ReadinessCheck {
+	if x != nil {
+		return x.LivenessCheck
+	}
+	return nil
+}
+
+func (x *Container) GetStartupCheck() *ReadinessCheck {
+	if x != nil {
+		return x.StartupCheck
+	}
+	return nil
+}
+
+func (x *Container) GetStopSignal() string {
+	if x != nil {
+		return x.StopSignal
+	}
+	return ""
+}
+
+func (x *Container) GetIsolation() Isolation {
+	if x != nil {
+		return x.Isolation
+	}
+	return Isolation_ISOLATION_UNSPECIFIED
+}
+
 // Limits for one container. Zero means no limit of its own.
 type ResourceLimit struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Processor time, in thousandths of a core.
 	CpuMillicores uint64 `protobuf:"varint,1,opt,name=cpu_millicores,json=cpuMillicores,proto3" json:"cpu_millicores,omitempty"`
 	// Memory, in bytes.
-	MemoryBytes   uint64 `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	MemoryBytes uint64 `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	// Processes and threads. Where cgroup v2 is not at hand: of all containers of its service on the node together.
+	Pids uint64 `protobuf:"varint,3,opt,name=pids,proto3" json:"pids,omitempty"`
+	// Files that each of its processes may have open.
+	OpenFiles     uint64 `protobuf:"varint,4,opt,name=open_files,json=openFiles,proto3" json:"open_files,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1263,7 +1368,21 @@ func (x *ResourceLimit) GetMemoryBytes() uint64 {
 	return 0
 }
 
-// How readiness is found out.
+func (x *ResourceLimit) GetPids() uint64 {
+	if x != nil {
+		return x.Pids
+	}
+	return 0
+}
+
+func (x *ResourceLimit) GetOpenFiles() uint64 {
+	if x != nil {
+		return x.OpenFiles
+	}
+	return 0
+}
+
+// A check of a container.
 type ReadinessCheck struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// The means.
@@ -1273,16 +1392,17 @@ type ReadinessCheck struct {
 	//	*ReadinessCheck_Exec
 	//	*ReadinessCheck_Tcp
 	//	*ReadinessCheck_Http
+	//	*ReadinessCheck_Grpc
 	Check isReadinessCheck_Check `protobuf_oneof:"check"`
-	// Time before the first check.
+	// Time before the first check, from the start of the container.
 	InitialDelay *durationpb.Duration `protobuf:"bytes,4,opt,name=initial_delay,json=initialDelay,proto3" json:"initial_delay,omitempty"`
 	// Time between checks; default 10 s.
 	Period *durationpb.Duration `protobuf:"bytes,5,opt,name=period,proto3" json:"period,omitempty"`
 	// Time one check may take; default 1 s.
 	Timeout *durationpb.Duration `protobuf:"bytes,6,opt,name=timeout,proto3" json:"timeout,omitempty"`
-	// Failures in a row that make a ready container not ready; default 3.
+	// Failures in a row that make a ready container not ready, or that stop it; default 3.
 	FailureThreshold uint32 `protobuf:"varint,7,opt,name=failure_threshold,json=failureThreshold,proto3" json:"failure_threshold,omitempty"`
-	// Successes in a row that make it ready; default 1.
+	// Successes in a row that make it ready; default 1. Of other checks one is enough.
 	SuccessThreshold uint32 `protobuf:"varint,8,opt,name=success_threshold,json=successThreshold,proto3" json:"success_threshold,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1352,6 +1472,15 @@ func (x *ReadinessCheck) GetHttp() *HttpCheck {
 	return nil
 }
 
+func (x *ReadinessCheck) GetGrpc() *GrpcCheck {
+	if x != nil {
+		if x, ok := x.Check.(*ReadinessCheck_Grpc); ok {
+			return x.Grpc
+		}
+	}
+	return nil
+}
+
 func (x *ReadinessCheck) GetInitialDelay() *durationpb.Duration {
 	if x != nil {
 		return x.InitialDelay
@@ -1406,11 +1535,19 @@ type ReadinessCheck_Http struct {
 	Http *HttpCheck `protobuf:"bytes,3,opt,name=http,proto3,oneof"`
 }
 
+type ReadinessCheck_Grpc struct {
+	// A server whose grpc.health.v1 says SERVING. Upgrade HQ and agents before you use it: to older ones it is no check,
+	// and never passes.
+	Grpc *GrpcCheck `protobuf:"bytes,9,opt,name=grpc,proto3,oneof"`
+}
+
 func (*ReadinessCheck_Exec) isReadinessCheck_Check() {}
 
 func (*ReadinessCheck_Tcp) isReadinessCheck_Check() {}
 
 func (*ReadinessCheck_Http) isReadinessCheck_Check() {}
+
+func (*ReadinessCheck_Grpc) isReadinessCheck_Check() {}
 
 // A check by a command.
 type ExecCheck struct {
@@ -1559,6 +1696,61 @@ func (x *HttpCheck) GetPath() string {
 	return ""
 }
 
+// A check by the gRPC health service (grpc.health.v1), without TLS.
+type GrpcCheck struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Name of an allocated port.
+	Port string `protobuf:"bytes,1,opt,name=port,proto3" json:"port,omitempty"`
+	// The service that is asked about; empty: the server as a whole.
+	Service       string `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GrpcCheck) Reset() {
+	*x = GrpcCheck{}
+	mi := &file_hqpb_v1_instance_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GrpcCheck) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GrpcCheck) ProtoMessage() {}
+
+func (x *GrpcCheck) ProtoReflect() protoreflect.Message {
+	mi := &file_hqpb_v1_instance_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GrpcCheck.ProtoReflect.Descriptor instead.
+func (*GrpcCheck) Descriptor() ([]byte, []int) {
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{17}
+}
+
+func (x *GrpcCheck) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *GrpcCheck) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
 // A command that is run at a point of a container's or revision's life.
 type LifecycleHook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1574,7 +1766,7 @@ type LifecycleHook struct {
 
 func (x *LifecycleHook) Reset() {
 	*x = LifecycleHook{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[17]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1586,7 +1778,7 @@ func (x *LifecycleHook) String() string {
 func (*LifecycleHook) ProtoMessage() {}
 
 func (x *LifecycleHook) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[17]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1599,7 +1791,7 @@ func (x *LifecycleHook) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LifecycleHook.ProtoReflect.Descriptor instead.
 func (*LifecycleHook) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{17}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LifecycleHook) GetCommand() []string {
@@ -1640,7 +1832,7 @@ type File struct {
 
 func (x *File) Reset() {
 	*x = File{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[18]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1652,7 +1844,7 @@ func (x *File) String() string {
 func (*File) ProtoMessage() {}
 
 func (x *File) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[18]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1665,7 +1857,7 @@ func (x *File) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use File.ProtoReflect.Descriptor instead.
 func (*File) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{18}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *File) GetName() string {
@@ -1711,7 +1903,7 @@ type Package struct {
 
 func (x *Package) Reset() {
 	*x = Package{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[19]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1723,7 +1915,7 @@ func (x *Package) String() string {
 func (*Package) ProtoMessage() {}
 
 func (x *Package) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[19]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1736,7 +1928,7 @@ func (x *Package) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Package.ProtoReflect.Descriptor instead.
 func (*Package) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{19}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Package) GetName() string {
@@ -1777,7 +1969,7 @@ type Volume struct {
 
 func (x *Volume) Reset() {
 	*x = Volume{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[20]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1789,7 +1981,7 @@ func (x *Volume) String() string {
 func (*Volume) ProtoMessage() {}
 
 func (x *Volume) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[20]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1802,7 +1994,7 @@ func (x *Volume) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Volume.ProtoReflect.Descriptor instead.
 func (*Volume) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{20}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Volume) GetName() string {
@@ -1859,7 +2051,7 @@ type SecretDescriptor struct {
 
 func (x *SecretDescriptor) Reset() {
 	*x = SecretDescriptor{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[21]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1871,7 +2063,7 @@ func (x *SecretDescriptor) String() string {
 func (*SecretDescriptor) ProtoMessage() {}
 
 func (x *SecretDescriptor) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[21]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1884,7 +2076,7 @@ func (x *SecretDescriptor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretDescriptor.ProtoReflect.Descriptor instead.
 func (*SecretDescriptor) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{21}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *SecretDescriptor) GetName() string {
@@ -1980,7 +2172,7 @@ type SecretFile struct {
 
 func (x *SecretFile) Reset() {
 	*x = SecretFile{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[22]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1992,7 +2184,7 @@ func (x *SecretFile) String() string {
 func (*SecretFile) ProtoMessage() {}
 
 func (x *SecretFile) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[22]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2005,7 +2197,7 @@ func (x *SecretFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SecretFile.ProtoReflect.Descriptor instead.
 func (*SecretFile) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{22}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SecretFile) GetPath() string {
@@ -2048,7 +2240,7 @@ type Condition struct {
 
 func (x *Condition) Reset() {
 	*x = Condition{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[23]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2060,7 +2252,7 @@ func (x *Condition) String() string {
 func (*Condition) ProtoMessage() {}
 
 func (x *Condition) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[23]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2073,7 +2265,7 @@ func (x *Condition) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Condition.ProtoReflect.Descriptor instead.
 func (*Condition) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{23}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Condition) GetStatus() ConditionStatus {
@@ -2134,7 +2326,7 @@ type Receipt struct {
 
 func (x *Receipt) Reset() {
 	*x = Receipt{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[24]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2146,7 +2338,7 @@ func (x *Receipt) String() string {
 func (*Receipt) ProtoMessage() {}
 
 func (x *Receipt) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[24]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2159,7 +2351,7 @@ func (x *Receipt) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Receipt.ProtoReflect.Descriptor instead.
 func (*Receipt) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{24}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Receipt) GetLastHeartbeatTime() *timestamppb.Timestamp {
@@ -2234,7 +2426,7 @@ type InstanceStatus struct {
 
 func (x *InstanceStatus) Reset() {
 	*x = InstanceStatus{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[25]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2246,7 +2438,7 @@ func (x *InstanceStatus) String() string {
 func (*InstanceStatus) ProtoMessage() {}
 
 func (x *InstanceStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[25]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2259,7 +2451,7 @@ func (x *InstanceStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceStatus.ProtoReflect.Descriptor instead.
 func (*InstanceStatus) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{25}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *InstanceStatus) GetLastHeartbeatTime() *timestamppb.Timestamp {
@@ -2320,7 +2512,7 @@ type RevisionStatus struct {
 
 func (x *RevisionStatus) Reset() {
 	*x = RevisionStatus{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[26]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2332,7 +2524,7 @@ func (x *RevisionStatus) String() string {
 func (*RevisionStatus) ProtoMessage() {}
 
 func (x *RevisionStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[26]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2345,7 +2537,7 @@ func (x *RevisionStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevisionStatus.ProtoReflect.Descriptor instead.
 func (*RevisionStatus) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{26}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *RevisionStatus) GetId() string {
@@ -2410,13 +2602,15 @@ type ContainerStatus struct {
 	RestartCount uint32 `protobuf:"varint,4,opt,name=restart_count,json=restartCount,proto3" json:"restart_count,omitempty"`
 	// How it ended last.
 	LastTermination *ContainerTerminated `protobuf:"bytes,5,opt,name=last_termination,json=lastTermination,proto3" json:"last_termination,omitempty"`
-	unknownFields   protoimpl.UnknownFields
-	sizeCache       protoimpl.SizeCache
+	// What keeps it apart from its node and its neighbours, e.g. `uid 200000, bubblewrap`; empty: its agent does not say.
+	Isolation     string `protobuf:"bytes,6,opt,name=isolation,proto3" json:"isolation,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ContainerStatus) Reset() {
 	*x = ContainerStatus{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[27]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2428,7 +2622,7 @@ func (x *ContainerStatus) String() string {
 func (*ContainerStatus) ProtoMessage() {}
 
 func (x *ContainerStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[27]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2441,7 +2635,7 @@ func (x *ContainerStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerStatus.ProtoReflect.Descriptor instead.
 func (*ContainerStatus) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{27}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *ContainerStatus) GetName() string {
@@ -2479,6 +2673,13 @@ func (x *ContainerStatus) GetLastTermination() *ContainerTerminated {
 	return nil
 }
 
+func (x *ContainerStatus) GetIsolation() string {
+	if x != nil {
+		return x.Isolation
+	}
+	return ""
+}
+
 // What a container is doing.
 type ContainerState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2496,7 +2697,7 @@ type ContainerState struct {
 
 func (x *ContainerState) Reset() {
 	*x = ContainerState{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[28]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2508,7 +2709,7 @@ func (x *ContainerState) String() string {
 func (*ContainerState) ProtoMessage() {}
 
 func (x *ContainerState) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[28]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2521,7 +2722,7 @@ func (x *ContainerState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerState.ProtoReflect.Descriptor instead.
 func (*ContainerState) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{28}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ContainerState) GetState() isContainerState_State {
@@ -2596,7 +2797,7 @@ type ContainerWaiting struct {
 
 func (x *ContainerWaiting) Reset() {
 	*x = ContainerWaiting{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[29]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2608,7 +2809,7 @@ func (x *ContainerWaiting) String() string {
 func (*ContainerWaiting) ProtoMessage() {}
 
 func (x *ContainerWaiting) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[29]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2621,7 +2822,7 @@ func (x *ContainerWaiting) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerWaiting.ProtoReflect.Descriptor instead.
 func (*ContainerWaiting) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{29}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ContainerWaiting) GetReason() string {
@@ -2649,7 +2850,7 @@ type ContainerRunning struct {
 
 func (x *ContainerRunning) Reset() {
 	*x = ContainerRunning{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[30]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2661,7 +2862,7 @@ func (x *ContainerRunning) String() string {
 func (*ContainerRunning) ProtoMessage() {}
 
 func (x *ContainerRunning) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[30]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2674,7 +2875,7 @@ func (x *ContainerRunning) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerRunning.ProtoReflect.Descriptor instead.
 func (*ContainerRunning) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{30}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ContainerRunning) GetStartTime() *timestamppb.Timestamp {
@@ -2698,14 +2899,16 @@ type ContainerTerminated struct {
 	// When it started.
 	StartTime *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=start_time,json=startTime,proto3" json:"start_time,omitempty"`
 	// When it ended.
-	FinishTime    *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finish_time,json=finishTime,proto3" json:"finish_time,omitempty"`
+	FinishTime *timestamppb.Timestamp `protobuf:"bytes,6,opt,name=finish_time,json=finishTime,proto3" json:"finish_time,omitempty"`
+	// The last lines of its output, at most 20 and 4 KiB, without values of its secrets. Only in last_termination.
+	Output        string `protobuf:"bytes,7,opt,name=output,proto3" json:"output,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ContainerTerminated) Reset() {
 	*x = ContainerTerminated{}
-	mi := &file_hqpb_v1_instance_proto_msgTypes[31]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2717,7 +2920,7 @@ func (x *ContainerTerminated) String() string {
 func (*ContainerTerminated) ProtoMessage() {}
 
 func (x *ContainerTerminated) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_instance_proto_msgTypes[31]
+	mi := &file_hqpb_v1_instance_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2730,7 +2933,7 @@ func (x *ContainerTerminated) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainerTerminated.ProtoReflect.Descriptor instead.
 func (*ContainerTerminated) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{31}
+	return file_hqpb_v1_instance_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ContainerTerminated) GetExitCode() int32 {
@@ -2775,6 +2978,13 @@ func (x *ContainerTerminated) GetFinishTime() *timestamppb.Timestamp {
 	return nil
 }
 
+func (x *ContainerTerminated) GetOutput() string {
+	if x != nil {
+		return x.Output
+	}
+	return ""
+}
+
 var File_hqpb_v1_instance_proto protoreflect.FileDescriptor
 
 const file_hqpb_v1_instance_proto_rawDesc = "" +
@@ -2802,7 +3012,7 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a>\n" +
 	"\x10AnnotationsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x93\x02\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xbb\x02\n" +
 	"\fInstanceSpec\x12A\n" +
 	"\x10resource_request\x18\x01 \x01(\v2\x16.hq.v1.ResourceRequestR\x0fresourceRequest\x129\n" +
 	"\n" +
@@ -2810,7 +3020,9 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"allocation\x12\x1b\n" +
 	"\tnode_name\x18\x03 \x01(\tR\bnodeName\x123\n" +
 	"\brevision\x18\x04 \x03(\v2\x17.hq.v1.InstanceRevisionR\brevision\x123\n" +
-	"\bliveness\x18\x05 \x01(\v2\x17.hq.v1.LivenessSettingsR\bliveness\"\x8b\x01\n" +
+	"\bliveness\x18\x05 \x01(\v2\x17.hq.v1.LivenessSettingsR\bliveness\x12\x1b\n" +
+	"\x06weight\x18\x06 \x01(\rH\x00R\x06weight\x88\x01\x01B\t\n" +
+	"\a_weight\"\x8b\x01\n" +
 	"\x10LivenessSettings\x12B\n" +
 	"\x0freport_interval\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\x0ereportInterval\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xe4\x01\n" +
@@ -2853,7 +3065,7 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\x06volume\x18\x06 \x03(\v2\r.hq.v1.VolumeR\x06volume\x12/\n" +
 	"\x06secret\x18\a \x03(\v2\x17.hq.v1.SecretDescriptorR\x06secret\x12!\n" +
 	"\fsecret_count\x18\b \x01(\rR\vsecretCount\x12.\n" +
-	"\aprepare\x18\t \x03(\v2\x14.hq.v1.LifecycleHookR\aprepare\"\xfe\x04\n" +
+	"\aprepare\x18\t \x03(\v2\x14.hq.v1.LifecycleHookR\aprepare\"\xc9\x06\n" +
 	"\tContainer\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\acommand\x18\x02 \x03(\tR\acommand\x12C\n" +
@@ -2868,17 +3080,26 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\x11stop_grace_period\x18\n" +
 	" \x01(\v2\x19.google.protobuf.DurationR\x0fstopGracePeriod\x12*\n" +
 	"\x05limit\x18\v \x01(\v2\x14.hq.v1.ResourceLimitR\x05limit\x12<\n" +
-	"\fdrain_period\x18\f \x01(\v2\x19.google.protobuf.DurationR\vdrainPeriod\x1a>\n" +
+	"\fdrain_period\x18\f \x01(\v2\x19.google.protobuf.DurationR\vdrainPeriod\x12<\n" +
+	"\x0eliveness_check\x18\r \x01(\v2\x15.hq.v1.ReadinessCheckR\rlivenessCheck\x12:\n" +
+	"\rstartup_check\x18\x0e \x01(\v2\x15.hq.v1.ReadinessCheckR\fstartupCheck\x12\x1f\n" +
+	"\vstop_signal\x18\x0f \x01(\tR\n" +
+	"stopSignal\x12.\n" +
+	"\tisolation\x18\x10 \x01(\x0e2\x10.hq.v1.IsolationR\tisolation\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"Y\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x8c\x01\n" +
 	"\rResourceLimit\x12%\n" +
 	"\x0ecpu_millicores\x18\x01 \x01(\x04R\rcpuMillicores\x12!\n" +
-	"\fmemory_bytes\x18\x02 \x01(\x04R\vmemoryBytes\"\x90\x03\n" +
+	"\fmemory_bytes\x18\x02 \x01(\x04R\vmemoryBytes\x12\x12\n" +
+	"\x04pids\x18\x03 \x01(\x04R\x04pids\x12\x1d\n" +
+	"\n" +
+	"open_files\x18\x04 \x01(\x04R\topenFiles\"\xb8\x03\n" +
 	"\x0eReadinessCheck\x12&\n" +
 	"\x04exec\x18\x01 \x01(\v2\x10.hq.v1.ExecCheckH\x00R\x04exec\x12#\n" +
 	"\x03tcp\x18\x02 \x01(\v2\x0f.hq.v1.TcpCheckH\x00R\x03tcp\x12&\n" +
-	"\x04http\x18\x03 \x01(\v2\x10.hq.v1.HttpCheckH\x00R\x04http\x12>\n" +
+	"\x04http\x18\x03 \x01(\v2\x10.hq.v1.HttpCheckH\x00R\x04http\x12&\n" +
+	"\x04grpc\x18\t \x01(\v2\x10.hq.v1.GrpcCheckH\x00R\x04grpc\x12>\n" +
 	"\rinitial_delay\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\finitialDelay\x121\n" +
 	"\x06period\x18\x05 \x01(\v2\x19.google.protobuf.DurationR\x06period\x123\n" +
 	"\atimeout\x18\x06 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12+\n" +
@@ -2891,7 +3112,10 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\x04port\x18\x01 \x01(\tR\x04port\"3\n" +
 	"\tHttpCheck\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\tR\x04port\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"r\n" +
+	"\x04path\x18\x02 \x01(\tR\x04path\"9\n" +
+	"\tGrpcCheck\x12\x12\n" +
+	"\x04port\x18\x01 \x01(\tR\x04port\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\"r\n" +
 	"\rLifecycleHook\x12\x18\n" +
 	"\acommand\x18\x01 \x03(\tR\acommand\x123\n" +
 	"\atimeout\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\atimeout\x12\x12\n" +
@@ -2958,13 +3182,14 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\tcontainer\x18\x04 \x03(\v2\x16.hq.v1.ContainerStatusR\tcontainer\x12 \n" +
 	"\vincarnation\x18\x05 \x01(\x06R\vincarnation\x12\x1a\n" +
 	"\bsequence\x18\x06 \x01(\x04R\bsequence\x12!\n" +
-	"\fspec_version\x18\a \x01(\x04R\vspecVersion\"\xd4\x01\n" +
+	"\fspec_version\x18\a \x01(\x04R\vspecVersion\"\xf2\x01\n" +
 	"\x0fContainerStatus\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05ready\x18\x02 \x01(\bR\x05ready\x12+\n" +
 	"\x05state\x18\x03 \x01(\v2\x15.hq.v1.ContainerStateR\x05state\x12#\n" +
 	"\rrestart_count\x18\x04 \x01(\rR\frestartCount\x12E\n" +
-	"\x10last_termination\x18\x05 \x01(\v2\x1a.hq.v1.ContainerTerminatedR\x0flastTermination\"\xc1\x01\n" +
+	"\x10last_termination\x18\x05 \x01(\v2\x1a.hq.v1.ContainerTerminatedR\x0flastTermination\x12\x1c\n" +
+	"\tisolation\x18\x06 \x01(\tR\tisolation\"\xc1\x01\n" +
 	"\x0eContainerState\x123\n" +
 	"\awaiting\x18\x01 \x01(\v2\x17.hq.v1.ContainerWaitingH\x00R\awaiting\x123\n" +
 	"\arunning\x18\x02 \x01(\v2\x17.hq.v1.ContainerRunningH\x00R\arunning\x12<\n" +
@@ -2977,7 +3202,7 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\amessage\x18\x02 \x01(\tR\amessage\"M\n" +
 	"\x10ContainerRunning\x129\n" +
 	"\n" +
-	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\xf4\x01\n" +
+	"start_time\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\"\x8c\x02\n" +
 	"\x13ContainerTerminated\x12\x1b\n" +
 	"\texit_code\x18\x01 \x01(\x05R\bexitCode\x12\x16\n" +
 	"\x06signal\x18\x02 \x01(\x05R\x06signal\x12\x16\n" +
@@ -2986,12 +3211,17 @@ const file_hqpb_v1_instance_proto_rawDesc = "" +
 	"\n" +
 	"start_time\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\tstartTime\x12;\n" +
 	"\vfinish_time\x18\x06 \x01(\v2\x1a.google.protobuf.TimestampR\n" +
-	"finishTime*\x88\x01\n" +
+	"finishTime\x12\x16\n" +
+	"\x06output\x18\a \x01(\tR\x06output*\x88\x01\n" +
 	"\x0eRevisionTarget\x12\x1f\n" +
 	"\x1bREVISION_TARGET_UNSPECIFIED\x10\x00\x12\x1d\n" +
 	"\x19REVISION_TARGET_INSTALLED\x10\x01\x12\x19\n" +
 	"\x15REVISION_TARGET_READY\x10\x02\x12\x1b\n" +
-	"\x17REVISION_TARGET_CREATED\x10\x03*\x83\x01\n" +
+	"\x17REVISION_TARGET_CREATED\x10\x03*W\n" +
+	"\tIsolation\x12\x19\n" +
+	"\x15ISOLATION_UNSPECIFIED\x10\x00\x12\x17\n" +
+	"\x13ISOLATION_AVAILABLE\x10\x01\x12\x16\n" +
+	"\x12ISOLATION_REQUIRED\x10\x02*\x83\x01\n" +
 	"\rRestartPolicy\x12\x1e\n" +
 	"\x1aRESTART_POLICY_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15RESTART_POLICY_ALWAYS\x10\x01\x12\x1d\n" +
@@ -3015,119 +3245,125 @@ func file_hqpb_v1_instance_proto_rawDescGZIP() []byte {
 	return file_hqpb_v1_instance_proto_rawDescData
 }
 
-var file_hqpb_v1_instance_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_hqpb_v1_instance_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_hqpb_v1_instance_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_hqpb_v1_instance_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_hqpb_v1_instance_proto_goTypes = []any{
 	(RevisionTarget)(0),           // 0: hq.v1.RevisionTarget
-	(RestartPolicy)(0),            // 1: hq.v1.RestartPolicy
-	(ConditionStatus)(0),          // 2: hq.v1.ConditionStatus
-	(*Instance)(nil),              // 3: hq.v1.Instance
-	(*InstanceMeta)(nil),          // 4: hq.v1.InstanceMeta
-	(*InstanceSpec)(nil),          // 5: hq.v1.InstanceSpec
-	(*LivenessSettings)(nil),      // 6: hq.v1.LivenessSettings
-	(*ResourceRequest)(nil),       // 7: hq.v1.ResourceRequest
-	(*DiskRequest)(nil),           // 8: hq.v1.DiskRequest
-	(*PortRequest)(nil),           // 9: hq.v1.PortRequest
-	(*ResourceAllocation)(nil),    // 10: hq.v1.ResourceAllocation
-	(*DiskAllocation)(nil),        // 11: hq.v1.DiskAllocation
-	(*PortAllocation)(nil),        // 12: hq.v1.PortAllocation
-	(*InstanceRevision)(nil),      // 13: hq.v1.InstanceRevision
-	(*Container)(nil),             // 14: hq.v1.Container
-	(*ResourceLimit)(nil),         // 15: hq.v1.ResourceLimit
-	(*ReadinessCheck)(nil),        // 16: hq.v1.ReadinessCheck
-	(*ExecCheck)(nil),             // 17: hq.v1.ExecCheck
-	(*TcpCheck)(nil),              // 18: hq.v1.TcpCheck
-	(*HttpCheck)(nil),             // 19: hq.v1.HttpCheck
-	(*LifecycleHook)(nil),         // 20: hq.v1.LifecycleHook
-	(*File)(nil),                  // 21: hq.v1.File
-	(*Package)(nil),               // 22: hq.v1.Package
-	(*Volume)(nil),                // 23: hq.v1.Volume
-	(*SecretDescriptor)(nil),      // 24: hq.v1.SecretDescriptor
-	(*SecretFile)(nil),            // 25: hq.v1.SecretFile
-	(*Condition)(nil),             // 26: hq.v1.Condition
-	(*Receipt)(nil),               // 27: hq.v1.Receipt
-	(*InstanceStatus)(nil),        // 28: hq.v1.InstanceStatus
-	(*RevisionStatus)(nil),        // 29: hq.v1.RevisionStatus
-	(*ContainerStatus)(nil),       // 30: hq.v1.ContainerStatus
-	(*ContainerState)(nil),        // 31: hq.v1.ContainerState
-	(*ContainerWaiting)(nil),      // 32: hq.v1.ContainerWaiting
-	(*ContainerRunning)(nil),      // 33: hq.v1.ContainerRunning
-	(*ContainerTerminated)(nil),   // 34: hq.v1.ContainerTerminated
-	nil,                           // 35: hq.v1.InstanceMeta.LabelsEntry
-	nil,                           // 36: hq.v1.InstanceMeta.AnnotationsEntry
-	nil,                           // 37: hq.v1.Container.EnvironmentEntry
-	nil,                           // 38: hq.v1.InstanceStatus.HeartbeatEntry
-	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
-	(*durationpb.Duration)(nil),   // 40: google.protobuf.Duration
+	(Isolation)(0),                // 1: hq.v1.Isolation
+	(RestartPolicy)(0),            // 2: hq.v1.RestartPolicy
+	(ConditionStatus)(0),          // 3: hq.v1.ConditionStatus
+	(*Instance)(nil),              // 4: hq.v1.Instance
+	(*InstanceMeta)(nil),          // 5: hq.v1.InstanceMeta
+	(*InstanceSpec)(nil),          // 6: hq.v1.InstanceSpec
+	(*LivenessSettings)(nil),      // 7: hq.v1.LivenessSettings
+	(*ResourceRequest)(nil),       // 8: hq.v1.ResourceRequest
+	(*DiskRequest)(nil),           // 9: hq.v1.DiskRequest
+	(*PortRequest)(nil),           // 10: hq.v1.PortRequest
+	(*ResourceAllocation)(nil),    // 11: hq.v1.ResourceAllocation
+	(*DiskAllocation)(nil),        // 12: hq.v1.DiskAllocation
+	(*PortAllocation)(nil),        // 13: hq.v1.PortAllocation
+	(*InstanceRevision)(nil),      // 14: hq.v1.InstanceRevision
+	(*Container)(nil),             // 15: hq.v1.Container
+	(*ResourceLimit)(nil),         // 16: hq.v1.ResourceLimit
+	(*ReadinessCheck)(nil),        // 17: hq.v1.ReadinessCheck
+	(*ExecCheck)(nil),             // 18: hq.v1.ExecCheck
+	(*TcpCheck)(nil),              // 19: hq.v1.TcpCheck
+	(*HttpCheck)(nil),             // 20: hq.v1.HttpCheck
+	(*GrpcCheck)(nil),             // 21: hq.v1.GrpcCheck
+	(*LifecycleHook)(nil),         // 22: hq.v1.LifecycleHook
+	(*File)(nil),                  // 23: hq.v1.File
+	(*Package)(nil),               // 24: hq.v1.Package
+	(*Volume)(nil),                // 25: hq.v1.Volume
+	(*SecretDescriptor)(nil),      // 26: hq.v1.SecretDescriptor
+	(*SecretFile)(nil),            // 27: hq.v1.SecretFile
+	(*Condition)(nil),             // 28: hq.v1.Condition
+	(*Receipt)(nil),               // 29: hq.v1.Receipt
+	(*InstanceStatus)(nil),        // 30: hq.v1.InstanceStatus
+	(*RevisionStatus)(nil),        // 31: hq.v1.RevisionStatus
+	(*ContainerStatus)(nil),       // 32: hq.v1.ContainerStatus
+	(*ContainerState)(nil),        // 33: hq.v1.ContainerState
+	(*ContainerWaiting)(nil),      // 34: hq.v1.ContainerWaiting
+	(*ContainerRunning)(nil),      // 35: hq.v1.ContainerRunning
+	(*ContainerTerminated)(nil),   // 36: hq.v1.ContainerTerminated
+	nil,                           // 37: hq.v1.InstanceMeta.LabelsEntry
+	nil,                           // 38: hq.v1.InstanceMeta.AnnotationsEntry
+	nil,                           // 39: hq.v1.Container.EnvironmentEntry
+	nil,                           // 40: hq.v1.InstanceStatus.HeartbeatEntry
+	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*durationpb.Duration)(nil),   // 42: google.protobuf.Duration
 }
 var file_hqpb_v1_instance_proto_depIdxs = []int32{
-	4,  // 0: hq.v1.Instance.meta:type_name -> hq.v1.InstanceMeta
-	5,  // 1: hq.v1.Instance.spec:type_name -> hq.v1.InstanceSpec
-	28, // 2: hq.v1.Instance.status:type_name -> hq.v1.InstanceStatus
-	35, // 3: hq.v1.InstanceMeta.labels:type_name -> hq.v1.InstanceMeta.LabelsEntry
-	39, // 4: hq.v1.InstanceMeta.creation_time:type_name -> google.protobuf.Timestamp
-	39, // 5: hq.v1.InstanceMeta.modification_time:type_name -> google.protobuf.Timestamp
-	36, // 6: hq.v1.InstanceMeta.annotations:type_name -> hq.v1.InstanceMeta.AnnotationsEntry
-	7,  // 7: hq.v1.InstanceSpec.resource_request:type_name -> hq.v1.ResourceRequest
-	10, // 8: hq.v1.InstanceSpec.allocation:type_name -> hq.v1.ResourceAllocation
-	13, // 9: hq.v1.InstanceSpec.revision:type_name -> hq.v1.InstanceRevision
-	6,  // 10: hq.v1.InstanceSpec.liveness:type_name -> hq.v1.LivenessSettings
-	40, // 11: hq.v1.LivenessSettings.report_interval:type_name -> google.protobuf.Duration
-	40, // 12: hq.v1.LivenessSettings.timeout:type_name -> google.protobuf.Duration
-	8,  // 13: hq.v1.ResourceRequest.disk:type_name -> hq.v1.DiskRequest
-	9,  // 14: hq.v1.ResourceRequest.port:type_name -> hq.v1.PortRequest
-	11, // 15: hq.v1.ResourceAllocation.disk:type_name -> hq.v1.DiskAllocation
-	12, // 16: hq.v1.ResourceAllocation.port:type_name -> hq.v1.PortAllocation
+	5,  // 0: hq.v1.Instance.meta:type_name -> hq.v1.InstanceMeta
+	6,  // 1: hq.v1.Instance.spec:type_name -> hq.v1.InstanceSpec
+	30, // 2: hq.v1.Instance.status:type_name -> hq.v1.InstanceStatus
+	37, // 3: hq.v1.InstanceMeta.labels:type_name -> hq.v1.InstanceMeta.LabelsEntry
+	41, // 4: hq.v1.InstanceMeta.creation_time:type_name -> google.protobuf.Timestamp
+	41, // 5: hq.v1.InstanceMeta.modification_time:type_name -> google.protobuf.Timestamp
+	38, // 6: hq.v1.InstanceMeta.annotations:type_name -> hq.v1.InstanceMeta.AnnotationsEntry
+	8,  // 7: hq.v1.InstanceSpec.resource_request:type_name -> hq.v1.ResourceRequest
+	11, // 8: hq.v1.InstanceSpec.allocation:type_name -> hq.v1.ResourceAllocation
+	14, // 9: hq.v1.InstanceSpec.revision:type_name -> hq.v1.InstanceRevision
+	7,  // 10: hq.v1.InstanceSpec.liveness:type_name -> hq.v1.LivenessSettings
+	42, // 11: hq.v1.LivenessSettings.report_interval:type_name -> google.protobuf.Duration
+	42, // 12: hq.v1.LivenessSettings.timeout:type_name -> google.protobuf.Duration
+	9,  // 13: hq.v1.ResourceRequest.disk:type_name -> hq.v1.DiskRequest
+	10, // 14: hq.v1.ResourceRequest.port:type_name -> hq.v1.PortRequest
+	12, // 15: hq.v1.ResourceAllocation.disk:type_name -> hq.v1.DiskAllocation
+	13, // 16: hq.v1.ResourceAllocation.port:type_name -> hq.v1.PortAllocation
 	0,  // 17: hq.v1.InstanceRevision.target:type_name -> hq.v1.RevisionTarget
-	14, // 18: hq.v1.InstanceRevision.container:type_name -> hq.v1.Container
-	21, // 19: hq.v1.InstanceRevision.file:type_name -> hq.v1.File
-	22, // 20: hq.v1.InstanceRevision.package:type_name -> hq.v1.Package
-	23, // 21: hq.v1.InstanceRevision.volume:type_name -> hq.v1.Volume
-	24, // 22: hq.v1.InstanceRevision.secret:type_name -> hq.v1.SecretDescriptor
-	20, // 23: hq.v1.InstanceRevision.prepare:type_name -> hq.v1.LifecycleHook
-	37, // 24: hq.v1.Container.environment:type_name -> hq.v1.Container.EnvironmentEntry
-	16, // 25: hq.v1.Container.readiness_check:type_name -> hq.v1.ReadinessCheck
-	20, // 26: hq.v1.Container.post_start:type_name -> hq.v1.LifecycleHook
-	20, // 27: hq.v1.Container.pre_stop:type_name -> hq.v1.LifecycleHook
-	1,  // 28: hq.v1.Container.restart_policy:type_name -> hq.v1.RestartPolicy
-	40, // 29: hq.v1.Container.stop_grace_period:type_name -> google.protobuf.Duration
-	15, // 30: hq.v1.Container.limit:type_name -> hq.v1.ResourceLimit
-	40, // 31: hq.v1.Container.drain_period:type_name -> google.protobuf.Duration
-	17, // 32: hq.v1.ReadinessCheck.exec:type_name -> hq.v1.ExecCheck
-	18, // 33: hq.v1.ReadinessCheck.tcp:type_name -> hq.v1.TcpCheck
-	19, // 34: hq.v1.ReadinessCheck.http:type_name -> hq.v1.HttpCheck
-	40, // 35: hq.v1.ReadinessCheck.initial_delay:type_name -> google.protobuf.Duration
-	40, // 36: hq.v1.ReadinessCheck.period:type_name -> google.protobuf.Duration
-	40, // 37: hq.v1.ReadinessCheck.timeout:type_name -> google.protobuf.Duration
-	40, // 38: hq.v1.LifecycleHook.timeout:type_name -> google.protobuf.Duration
-	25, // 39: hq.v1.SecretDescriptor.file:type_name -> hq.v1.SecretFile
-	2,  // 40: hq.v1.Condition.status:type_name -> hq.v1.ConditionStatus
-	39, // 41: hq.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
-	27, // 42: hq.v1.Condition.receipt:type_name -> hq.v1.Receipt
-	39, // 43: hq.v1.Receipt.last_heartbeat_time:type_name -> google.protobuf.Timestamp
-	40, // 44: hq.v1.Receipt.silence:type_name -> google.protobuf.Duration
-	39, // 45: hq.v1.InstanceStatus.last_heartbeat_time:type_name -> google.protobuf.Timestamp
-	26, // 46: hq.v1.InstanceStatus.ready:type_name -> hq.v1.Condition
-	29, // 47: hq.v1.InstanceStatus.revision:type_name -> hq.v1.RevisionStatus
-	38, // 48: hq.v1.InstanceStatus.heartbeat:type_name -> hq.v1.InstanceStatus.HeartbeatEntry
-	26, // 49: hq.v1.InstanceStatus.agent:type_name -> hq.v1.Condition
-	26, // 50: hq.v1.RevisionStatus.installed:type_name -> hq.v1.Condition
-	26, // 51: hq.v1.RevisionStatus.ready:type_name -> hq.v1.Condition
-	30, // 52: hq.v1.RevisionStatus.container:type_name -> hq.v1.ContainerStatus
-	31, // 53: hq.v1.ContainerStatus.state:type_name -> hq.v1.ContainerState
-	34, // 54: hq.v1.ContainerStatus.last_termination:type_name -> hq.v1.ContainerTerminated
-	32, // 55: hq.v1.ContainerState.waiting:type_name -> hq.v1.ContainerWaiting
-	33, // 56: hq.v1.ContainerState.running:type_name -> hq.v1.ContainerRunning
-	34, // 57: hq.v1.ContainerState.terminated:type_name -> hq.v1.ContainerTerminated
-	39, // 58: hq.v1.ContainerRunning.start_time:type_name -> google.protobuf.Timestamp
-	39, // 59: hq.v1.ContainerTerminated.start_time:type_name -> google.protobuf.Timestamp
-	39, // 60: hq.v1.ContainerTerminated.finish_time:type_name -> google.protobuf.Timestamp
-	39, // 61: hq.v1.InstanceStatus.HeartbeatEntry.value:type_name -> google.protobuf.Timestamp
-	62, // [62:62] is the sub-list for method output_type
-	62, // [62:62] is the sub-list for method input_type
-	62, // [62:62] is the sub-list for extension type_name
-	62, // [62:62] is the sub-list for extension extendee
-	0,  // [0:62] is the sub-list for field type_name
+	15, // 18: hq.v1.InstanceRevision.container:type_name -> hq.v1.Container
+	23, // 19: hq.v1.InstanceRevision.file:type_name -> hq.v1.File
+	24, // 20: hq.v1.InstanceRevision.package:type_name -> hq.v1.Package
+	25, // 21: hq.v1.InstanceRevision.volume:type_name -> hq.v1.Volume
+	26, // 22: hq.v1.InstanceRevision.secret:type_name -> hq.v1.SecretDescriptor
+	22, // 23: hq.v1.InstanceRevision.prepare:type_name -> hq.v1.LifecycleHook
+	39, // 24: hq.v1.Container.environment:type_name -> hq.v1.Container.EnvironmentEntry
+	17, // 25: hq.v1.Container.readiness_check:type_name -> hq.v1.ReadinessCheck
+	22, // 26: hq.v1.Container.post_start:type_name -> hq.v1.LifecycleHook
+	22, // 27: hq.v1.Container.pre_stop:type_name -> hq.v1.LifecycleHook
+	2,  // 28: hq.v1.Container.restart_policy:type_name -> hq.v1.RestartPolicy
+	42, // 29: hq.v1.Container.stop_grace_period:type_name -> google.protobuf.Duration
+	16, // 30: hq.v1.Container.limit:type_name -> hq.v1.ResourceLimit
+	42, // 31: hq.v1.Container.drain_period:type_name -> google.protobuf.Duration
+	17, // 32: hq.v1.Container.liveness_check:type_name -> hq.v1.ReadinessCheck
+	17, // 33: hq.v1.Container.startup_check:type_name -> hq.v1.ReadinessCheck
+	1,  // 34: hq.v1.Container.isolation:type_name -> hq.v1.Isolation
+	18, // 35: hq.v1.ReadinessCheck.exec:type_name -> hq.v1.ExecCheck
+	19, // 36: hq.v1.ReadinessCheck.tcp:type_name -> hq.v1.TcpCheck
+	20, // 37: hq.v1.ReadinessCheck.http:type_name -> hq.v1.HttpCheck
+	21, // 38: hq.v1.ReadinessCheck.grpc:type_name -> hq.v1.GrpcCheck
+	42, // 39: hq.v1.ReadinessCheck.initial_delay:type_name -> google.protobuf.Duration
+	42, // 40: hq.v1.ReadinessCheck.period:type_name -> google.protobuf.Duration
+	42, // 41: hq.v1.ReadinessCheck.timeout:type_name -> google.protobuf.Duration
+	42, // 42: hq.v1.LifecycleHook.timeout:type_name -> google.protobuf.Duration
+	27, // 43: hq.v1.SecretDescriptor.file:type_name -> hq.v1.SecretFile
+	3,  // 44: hq.v1.Condition.status:type_name -> hq.v1.ConditionStatus
+	41, // 45: hq.v1.Condition.last_transition_time:type_name -> google.protobuf.Timestamp
+	29, // 46: hq.v1.Condition.receipt:type_name -> hq.v1.Receipt
+	41, // 47: hq.v1.Receipt.last_heartbeat_time:type_name -> google.protobuf.Timestamp
+	42, // 48: hq.v1.Receipt.silence:type_name -> google.protobuf.Duration
+	41, // 49: hq.v1.InstanceStatus.last_heartbeat_time:type_name -> google.protobuf.Timestamp
+	28, // 50: hq.v1.InstanceStatus.ready:type_name -> hq.v1.Condition
+	31, // 51: hq.v1.InstanceStatus.revision:type_name -> hq.v1.RevisionStatus
+	40, // 52: hq.v1.InstanceStatus.heartbeat:type_name -> hq.v1.InstanceStatus.HeartbeatEntry
+	28, // 53: hq.v1.InstanceStatus.agent:type_name -> hq.v1.Condition
+	28, // 54: hq.v1.RevisionStatus.installed:type_name -> hq.v1.Condition
+	28, // 55: hq.v1.RevisionStatus.ready:type_name -> hq.v1.Condition
+	32, // 56: hq.v1.RevisionStatus.container:type_name -> hq.v1.ContainerStatus
+	33, // 57: hq.v1.ContainerStatus.state:type_name -> hq.v1.ContainerState
+	36, // 58: hq.v1.ContainerStatus.last_termination:type_name -> hq.v1.ContainerTerminated
+	34, // 59: hq.v1.ContainerState.waiting:type_name -> hq.v1.ContainerWaiting
+	35, // 60: hq.v1.ContainerState.running:type_name -> hq.v1.ContainerRunning
+	36, // 61: hq.v1.ContainerState.terminated:type_name -> hq.v1.ContainerTerminated
+	41, // 62: hq.v1.ContainerRunning.start_time:type_name -> google.protobuf.Timestamp
+	41, // 63: hq.v1.ContainerTerminated.start_time:type_name -> google.protobuf.Timestamp
+	41, // 64: hq.v1.ContainerTerminated.finish_time:type_name -> google.protobuf.Timestamp
+	41, // 65: hq.v1.InstanceStatus.HeartbeatEntry.value:type_name -> google.protobuf.Timestamp
+	66, // [66:66] is the sub-list for method output_type
+	66, // [66:66] is the sub-list for method input_type
+	66, // [66:66] is the sub-list for extension type_name
+	66, // [66:66] is the sub-list for extension extendee
+	0,  // [0:66] is the sub-list for field type_name
 }
 
 func init() { file_hqpb_v1_instance_proto_init() }
@@ -3135,16 +3371,18 @@ func file_hqpb_v1_instance_proto_init() {
 	if File_hqpb_v1_instance_proto != nil {
 		return
 	}
+	file_hqpb_v1_instance_proto_msgTypes[2].OneofWrappers = []any{}
 	file_hqpb_v1_instance_proto_msgTypes[13].OneofWrappers = []any{
 		(*ReadinessCheck_Exec)(nil),
 		(*ReadinessCheck_Tcp)(nil),
 		(*ReadinessCheck_Http)(nil),
+		(*ReadinessCheck_Grpc)(nil),
 	}
-	file_hqpb_v1_instance_proto_msgTypes[21].OneofWrappers = []any{
+	file_hqpb_v1_instance_proto_msgTypes[22].OneofWrappers = []any{
 		(*SecretDescriptor_File)(nil),
 		(*SecretDescriptor_EnvironmentVariable)(nil),
 	}
-	file_hqpb_v1_instance_proto_msgTypes[28].OneofWrappers = []any{
+	file_hqpb_v1_instance_proto_msgTypes[29].OneofWrappers = []any{
 		(*ContainerState_Waiting)(nil),
 		(*ContainerState_Running)(nil),
 		(*ContainerState_Terminated)(nil),
@@ -3154,8 +3392,8 @@ func file_hqpb_v1_instance_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hqpb_v1_instance_proto_rawDesc), len(file_hqpb_v1_instance_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   36,
+			NumEnums:      4,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   0,
 		},

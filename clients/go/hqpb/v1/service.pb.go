@@ -235,6 +235,67 @@ func (AllocationFilter) EnumDescriptor() ([]byte, []int) {
 	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{3}
 }
 
+// How a label is compared.
+type LabelOperator int32
+
+const (
+	// Not valid.
+	LabelOperator_LABEL_OPERATOR_UNSPECIFIED LabelOperator = 0
+	// It has one of the values.
+	LabelOperator_LABEL_OPERATOR_IN LabelOperator = 1
+	// It has none of the values, or is absent.
+	LabelOperator_LABEL_OPERATOR_NOT_IN LabelOperator = 2
+	// It is there, with any value.
+	LabelOperator_LABEL_OPERATOR_EXISTS LabelOperator = 3
+	// It is absent.
+	LabelOperator_LABEL_OPERATOR_DOES_NOT_EXIST LabelOperator = 4
+)
+
+// Enum value maps for LabelOperator.
+var (
+	LabelOperator_name = map[int32]string{
+		0: "LABEL_OPERATOR_UNSPECIFIED",
+		1: "LABEL_OPERATOR_IN",
+		2: "LABEL_OPERATOR_NOT_IN",
+		3: "LABEL_OPERATOR_EXISTS",
+		4: "LABEL_OPERATOR_DOES_NOT_EXIST",
+	}
+	LabelOperator_value = map[string]int32{
+		"LABEL_OPERATOR_UNSPECIFIED":    0,
+		"LABEL_OPERATOR_IN":             1,
+		"LABEL_OPERATOR_NOT_IN":         2,
+		"LABEL_OPERATOR_EXISTS":         3,
+		"LABEL_OPERATOR_DOES_NOT_EXIST": 4,
+	}
+)
+
+func (x LabelOperator) Enum() *LabelOperator {
+	p := new(LabelOperator)
+	*p = x
+	return p
+}
+
+func (x LabelOperator) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (LabelOperator) Descriptor() protoreflect.EnumDescriptor {
+	return file_hqpb_v1_service_proto_enumTypes[4].Descriptor()
+}
+
+func (LabelOperator) Type() protoreflect.EnumType {
+	return &file_hqpb_v1_service_proto_enumTypes[4]
+}
+
+func (x LabelOperator) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use LabelOperator.Descriptor instead.
+func (LabelOperator) EnumDescriptor() ([]byte, []int) {
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{4}
+}
+
 // Whether the agent of an instance is heard.
 type AgentFilter int32
 
@@ -272,11 +333,11 @@ func (x AgentFilter) String() string {
 }
 
 func (AgentFilter) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_service_proto_enumTypes[4].Descriptor()
+	return file_hqpb_v1_service_proto_enumTypes[5].Descriptor()
 }
 
 func (AgentFilter) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_service_proto_enumTypes[4]
+	return &file_hqpb_v1_service_proto_enumTypes[5]
 }
 
 func (x AgentFilter) Number() protoreflect.EnumNumber {
@@ -285,7 +346,7 @@ func (x AgentFilter) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use AgentFilter.Descriptor instead.
 func (AgentFilter) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{4}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{5}
 }
 
 // What happened to an item.
@@ -329,11 +390,11 @@ func (x ApplyOutcome) String() string {
 }
 
 func (ApplyOutcome) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_service_proto_enumTypes[5].Descriptor()
+	return file_hqpb_v1_service_proto_enumTypes[6].Descriptor()
 }
 
 func (ApplyOutcome) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_service_proto_enumTypes[5]
+	return &file_hqpb_v1_service_proto_enumTypes[6]
 }
 
 func (x ApplyOutcome) Number() protoreflect.EnumNumber {
@@ -342,7 +403,7 @@ func (x ApplyOutcome) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use ApplyOutcome.Descriptor instead.
 func (ApplyOutcome) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{5}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{6}
 }
 
 // What to count by.
@@ -391,11 +452,11 @@ func (x CountGroup) String() string {
 }
 
 func (CountGroup) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_service_proto_enumTypes[6].Descriptor()
+	return file_hqpb_v1_service_proto_enumTypes[7].Descriptor()
 }
 
 func (CountGroup) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_service_proto_enumTypes[6]
+	return &file_hqpb_v1_service_proto_enumTypes[7]
 }
 
 func (x CountGroup) Number() protoreflect.EnumNumber {
@@ -404,7 +465,7 @@ func (x CountGroup) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use CountGroup.Descriptor instead.
 func (CountGroup) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{6}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{7}
 }
 
 // What a message of a watch is.
@@ -456,11 +517,11 @@ func (x WatchKind) String() string {
 }
 
 func (WatchKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_service_proto_enumTypes[7].Descriptor()
+	return file_hqpb_v1_service_proto_enumTypes[8].Descriptor()
 }
 
 func (WatchKind) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_service_proto_enumTypes[7]
+	return &file_hqpb_v1_service_proto_enumTypes[8]
 }
 
 func (x WatchKind) Number() protoreflect.EnumNumber {
@@ -469,7 +530,7 @@ func (x WatchKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use WatchKind.Descriptor instead.
 func (WatchKind) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{7}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{8}
 }
 
 // Which way an operator overrides the guard.
@@ -509,11 +570,11 @@ func (x GuardOverrideKind) String() string {
 }
 
 func (GuardOverrideKind) Descriptor() protoreflect.EnumDescriptor {
-	return file_hqpb_v1_service_proto_enumTypes[8].Descriptor()
+	return file_hqpb_v1_service_proto_enumTypes[9].Descriptor()
 }
 
 func (GuardOverrideKind) Type() protoreflect.EnumType {
-	return &file_hqpb_v1_service_proto_enumTypes[8]
+	return &file_hqpb_v1_service_proto_enumTypes[9]
 }
 
 func (x GuardOverrideKind) Number() protoreflect.EnumNumber {
@@ -522,7 +583,7 @@ func (x GuardOverrideKind) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use GuardOverrideKind.Descriptor instead.
 func (GuardOverrideKind) EnumDescriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{8}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{9}
 }
 
 // What a reader asks of an answer's freshness.
@@ -756,9 +817,11 @@ type InstanceFilter struct {
 	// By allocation.
 	Allocated AllocationFilter `protobuf:"varint,8,opt,name=allocated,proto3,enum=hq.v1.AllocationFilter" json:"allocated,omitempty"`
 	// By whether an agent is heard. Replicas of version 0.1 ignore it: look at status.agent of each answer.
-	Agent         AgentFilter `protobuf:"varint,9,opt,name=agent,proto3,enum=hq.v1.AgentFilter" json:"agent,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	Agent AgentFilter `protobuf:"varint,9,opt,name=agent,proto3,enum=hq.v1.AgentFilter" json:"agent,omitempty"`
+	// All of these, too. Replicas of version 0.1 ignore it: look at meta.labels of each answer.
+	LabelRequirement []*LabelRequirement `protobuf:"bytes,10,rep,name=label_requirement,json=labelRequirement,proto3" json:"label_requirement,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
 }
 
 func (x *InstanceFilter) Reset() {
@@ -854,6 +917,77 @@ func (x *InstanceFilter) GetAgent() AgentFilter {
 	return AgentFilter_AGENT_FILTER_UNSPECIFIED
 }
 
+func (x *InstanceFilter) GetLabelRequirement() []*LabelRequirement {
+	if x != nil {
+		return x.LabelRequirement
+	}
+	return nil
+}
+
+// What a label must be.
+type LabelRequirement struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// The label.
+	Key string `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	// How it is compared.
+	Operator LabelOperator `protobuf:"varint,2,opt,name=operator,proto3,enum=hq.v1.LabelOperator" json:"operator,omitempty"`
+	// With what: at least one value for IN and NOT_IN, none for the others.
+	Value         []string `protobuf:"bytes,3,rep,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LabelRequirement) Reset() {
+	*x = LabelRequirement{}
+	mi := &file_hqpb_v1_service_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LabelRequirement) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LabelRequirement) ProtoMessage() {}
+
+func (x *LabelRequirement) ProtoReflect() protoreflect.Message {
+	mi := &file_hqpb_v1_service_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LabelRequirement.ProtoReflect.Descriptor instead.
+func (*LabelRequirement) Descriptor() ([]byte, []int) {
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LabelRequirement) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *LabelRequirement) GetOperator() LabelOperator {
+	if x != nil {
+		return x.Operator
+	}
+	return LabelOperator_LABEL_OPERATOR_UNSPECIFIED
+}
+
+func (x *LabelRequirement) GetValue() []string {
+	if x != nil {
+		return x.Value
+	}
+	return nil
+}
+
 // Request of CreateInstance.
 type CreateInstanceRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -872,7 +1006,7 @@ type CreateInstanceRequest struct {
 
 func (x *CreateInstanceRequest) Reset() {
 	*x = CreateInstanceRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[3]
+	mi := &file_hqpb_v1_service_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -884,7 +1018,7 @@ func (x *CreateInstanceRequest) String() string {
 func (*CreateInstanceRequest) ProtoMessage() {}
 
 func (x *CreateInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[3]
+	mi := &file_hqpb_v1_service_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -897,7 +1031,7 @@ func (x *CreateInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateInstanceRequest.ProtoReflect.Descriptor instead.
 func (*CreateInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{3}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CreateInstanceRequest) GetInstance() *Instance {
@@ -932,7 +1066,7 @@ type CreateInstanceResponse struct {
 
 func (x *CreateInstanceResponse) Reset() {
 	*x = CreateInstanceResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[4]
+	mi := &file_hqpb_v1_service_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1078,7 @@ func (x *CreateInstanceResponse) String() string {
 func (*CreateInstanceResponse) ProtoMessage() {}
 
 func (x *CreateInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[4]
+	mi := &file_hqpb_v1_service_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1091,7 @@ func (x *CreateInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateInstanceResponse.ProtoReflect.Descriptor instead.
 func (*CreateInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{4}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CreateInstanceResponse) GetInstance() *Instance {
@@ -973,8 +1107,8 @@ type UpdateInstanceRequest struct {
 	// New values. meta.id names the instance; meta.version is the precondition, 0: none.
 	Instance *Instance `protobuf:"bytes,1,opt,name=instance,proto3" json:"instance,omitempty"`
 	// Paths to replace, e.g. `spec.allocation,spec.node_name`; absent: `meta.service_id`, `meta.labels`,
-	// `meta.annotations`, `spec.resource_request`, `spec.revision`, `spec.liveness`, and of `spec.allocation` and `spec.node_name` what is
-	// not empty. `*`: all of these and empty values too.
+	// `meta.annotations`, `spec.resource_request`, `spec.revision`, `spec.liveness`, and of `spec.allocation`, `spec.node_name` and
+	// `spec.weight` what is given. `*`: all of these and empty values too.
 	UpdateMask *fieldmaskpb.FieldMask `protobuf:"bytes,2,opt,name=update_mask,json=updateMask,proto3" json:"update_mask,omitempty"`
 	// Check everything, store nothing.
 	ValidateOnly bool `protobuf:"varint,3,opt,name=validate_only,json=validateOnly,proto3" json:"validate_only,omitempty"`
@@ -989,7 +1123,7 @@ type UpdateInstanceRequest struct {
 
 func (x *UpdateInstanceRequest) Reset() {
 	*x = UpdateInstanceRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[5]
+	mi := &file_hqpb_v1_service_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1001,7 +1135,7 @@ func (x *UpdateInstanceRequest) String() string {
 func (*UpdateInstanceRequest) ProtoMessage() {}
 
 func (x *UpdateInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[5]
+	mi := &file_hqpb_v1_service_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1014,7 +1148,7 @@ func (x *UpdateInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateInstanceRequest.ProtoReflect.Descriptor instead.
 func (*UpdateInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{5}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *UpdateInstanceRequest) GetInstance() *Instance {
@@ -1063,7 +1197,7 @@ type UpdateInstanceResponse struct {
 
 func (x *UpdateInstanceResponse) Reset() {
 	*x = UpdateInstanceResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[6]
+	mi := &file_hqpb_v1_service_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1075,7 +1209,7 @@ func (x *UpdateInstanceResponse) String() string {
 func (*UpdateInstanceResponse) ProtoMessage() {}
 
 func (x *UpdateInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[6]
+	mi := &file_hqpb_v1_service_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1088,7 +1222,7 @@ func (x *UpdateInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UpdateInstanceResponse.ProtoReflect.Descriptor instead.
 func (*UpdateInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{6}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *UpdateInstanceResponse) GetInstance() *Instance {
@@ -1116,7 +1250,7 @@ type DeleteInstanceRequest struct {
 
 func (x *DeleteInstanceRequest) Reset() {
 	*x = DeleteInstanceRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[7]
+	mi := &file_hqpb_v1_service_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1128,7 +1262,7 @@ func (x *DeleteInstanceRequest) String() string {
 func (*DeleteInstanceRequest) ProtoMessage() {}
 
 func (x *DeleteInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[7]
+	mi := &file_hqpb_v1_service_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1141,7 +1275,7 @@ func (x *DeleteInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteInstanceRequest.ProtoReflect.Descriptor instead.
 func (*DeleteInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{7}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *DeleteInstanceRequest) GetId() string {
@@ -1183,7 +1317,7 @@ type DeleteInstanceResponse struct {
 
 func (x *DeleteInstanceResponse) Reset() {
 	*x = DeleteInstanceResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[8]
+	mi := &file_hqpb_v1_service_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1195,7 +1329,7 @@ func (x *DeleteInstanceResponse) String() string {
 func (*DeleteInstanceResponse) ProtoMessage() {}
 
 func (x *DeleteInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[8]
+	mi := &file_hqpb_v1_service_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1208,7 +1342,7 @@ func (x *DeleteInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteInstanceResponse.ProtoReflect.Descriptor instead.
 func (*DeleteInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{8}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *DeleteInstanceResponse) GetVersion() uint64 {
@@ -1237,7 +1371,7 @@ type ApplyInstancesRequest struct {
 
 func (x *ApplyInstancesRequest) Reset() {
 	*x = ApplyInstancesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[9]
+	mi := &file_hqpb_v1_service_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1249,7 +1383,7 @@ func (x *ApplyInstancesRequest) String() string {
 func (*ApplyInstancesRequest) ProtoMessage() {}
 
 func (x *ApplyInstancesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[9]
+	mi := &file_hqpb_v1_service_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1262,7 +1396,7 @@ func (x *ApplyInstancesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyInstancesRequest.ProtoReflect.Descriptor instead.
 func (*ApplyInstancesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{9}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ApplyInstancesRequest) GetInstance() []*Instance {
@@ -1304,7 +1438,7 @@ type ApplyInstancesResponse struct {
 
 func (x *ApplyInstancesResponse) Reset() {
 	*x = ApplyInstancesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[10]
+	mi := &file_hqpb_v1_service_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1316,7 +1450,7 @@ func (x *ApplyInstancesResponse) String() string {
 func (*ApplyInstancesResponse) ProtoMessage() {}
 
 func (x *ApplyInstancesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[10]
+	mi := &file_hqpb_v1_service_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1329,7 +1463,7 @@ func (x *ApplyInstancesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyInstancesResponse.ProtoReflect.Descriptor instead.
 func (*ApplyInstancesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{10}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *ApplyInstancesResponse) GetResult() []*ApplyResult {
@@ -1356,7 +1490,7 @@ type ApplyResult struct {
 
 func (x *ApplyResult) Reset() {
 	*x = ApplyResult{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[11]
+	mi := &file_hqpb_v1_service_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1368,7 +1502,7 @@ func (x *ApplyResult) String() string {
 func (*ApplyResult) ProtoMessage() {}
 
 func (x *ApplyResult) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[11]
+	mi := &file_hqpb_v1_service_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1381,7 +1515,7 @@ func (x *ApplyResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ApplyResult.ProtoReflect.Descriptor instead.
 func (*ApplyResult) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{11}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *ApplyResult) GetId() string {
@@ -1431,7 +1565,7 @@ type ItemError struct {
 
 func (x *ItemError) Reset() {
 	*x = ItemError{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[12]
+	mi := &file_hqpb_v1_service_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1443,7 +1577,7 @@ func (x *ItemError) String() string {
 func (*ItemError) ProtoMessage() {}
 
 func (x *ItemError) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[12]
+	mi := &file_hqpb_v1_service_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1456,7 +1590,7 @@ func (x *ItemError) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ItemError.ProtoReflect.Descriptor instead.
 func (*ItemError) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{12}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ItemError) GetCode() int32 {
@@ -1518,7 +1652,7 @@ type PutRevisionRequest struct {
 
 func (x *PutRevisionRequest) Reset() {
 	*x = PutRevisionRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[13]
+	mi := &file_hqpb_v1_service_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1664,7 @@ func (x *PutRevisionRequest) String() string {
 func (*PutRevisionRequest) ProtoMessage() {}
 
 func (x *PutRevisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[13]
+	mi := &file_hqpb_v1_service_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1677,7 @@ func (x *PutRevisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRevisionRequest.ProtoReflect.Descriptor instead.
 func (*PutRevisionRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{13}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PutRevisionRequest) GetInstanceId() string {
@@ -1606,7 +1740,7 @@ type PutRevisionResponse struct {
 
 func (x *PutRevisionResponse) Reset() {
 	*x = PutRevisionResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[14]
+	mi := &file_hqpb_v1_service_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1618,7 +1752,7 @@ func (x *PutRevisionResponse) String() string {
 func (*PutRevisionResponse) ProtoMessage() {}
 
 func (x *PutRevisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[14]
+	mi := &file_hqpb_v1_service_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1631,7 +1765,7 @@ func (x *PutRevisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRevisionResponse.ProtoReflect.Descriptor instead.
 func (*PutRevisionResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{14}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *PutRevisionResponse) GetInstance() *Instance {
@@ -1661,7 +1795,7 @@ type DeleteRevisionRequest struct {
 
 func (x *DeleteRevisionRequest) Reset() {
 	*x = DeleteRevisionRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[15]
+	mi := &file_hqpb_v1_service_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1807,7 @@ func (x *DeleteRevisionRequest) String() string {
 func (*DeleteRevisionRequest) ProtoMessage() {}
 
 func (x *DeleteRevisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[15]
+	mi := &file_hqpb_v1_service_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1820,7 @@ func (x *DeleteRevisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRevisionRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRevisionRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{15}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteRevisionRequest) GetInstanceId() string {
@@ -1735,7 +1869,7 @@ type DeleteRevisionResponse struct {
 
 func (x *DeleteRevisionResponse) Reset() {
 	*x = DeleteRevisionResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[16]
+	mi := &file_hqpb_v1_service_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1881,7 @@ func (x *DeleteRevisionResponse) String() string {
 func (*DeleteRevisionResponse) ProtoMessage() {}
 
 func (x *DeleteRevisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[16]
+	mi := &file_hqpb_v1_service_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1894,7 @@ func (x *DeleteRevisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRevisionResponse.ProtoReflect.Descriptor instead.
 func (*DeleteRevisionResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{16}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRevisionResponse) GetInstance() *Instance {
@@ -1785,7 +1919,7 @@ type GetInstanceRequest struct {
 
 func (x *GetInstanceRequest) Reset() {
 	*x = GetInstanceRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[17]
+	mi := &file_hqpb_v1_service_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1797,7 +1931,7 @@ func (x *GetInstanceRequest) String() string {
 func (*GetInstanceRequest) ProtoMessage() {}
 
 func (x *GetInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[17]
+	mi := &file_hqpb_v1_service_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1810,7 +1944,7 @@ func (x *GetInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInstanceRequest.ProtoReflect.Descriptor instead.
 func (*GetInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{17}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GetInstanceRequest) GetId() string {
@@ -1847,7 +1981,7 @@ type GetInstanceResponse struct {
 
 func (x *GetInstanceResponse) Reset() {
 	*x = GetInstanceResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[18]
+	mi := &file_hqpb_v1_service_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1859,7 +1993,7 @@ func (x *GetInstanceResponse) String() string {
 func (*GetInstanceResponse) ProtoMessage() {}
 
 func (x *GetInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[18]
+	mi := &file_hqpb_v1_service_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1872,7 +2006,7 @@ func (x *GetInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetInstanceResponse.ProtoReflect.Descriptor instead.
 func (*GetInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{18}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GetInstanceResponse) GetInstance() *Instance {
@@ -1908,7 +2042,7 @@ type FindInstancesRequest struct {
 
 func (x *FindInstancesRequest) Reset() {
 	*x = FindInstancesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[19]
+	mi := &file_hqpb_v1_service_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1920,7 +2054,7 @@ func (x *FindInstancesRequest) String() string {
 func (*FindInstancesRequest) ProtoMessage() {}
 
 func (x *FindInstancesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[19]
+	mi := &file_hqpb_v1_service_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1933,7 +2067,7 @@ func (x *FindInstancesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindInstancesRequest.ProtoReflect.Descriptor instead.
 func (*FindInstancesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{19}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FindInstancesRequest) GetFilter() *InstanceFilter {
@@ -1986,7 +2120,7 @@ type FindInstancesResponse struct {
 
 func (x *FindInstancesResponse) Reset() {
 	*x = FindInstancesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[20]
+	mi := &file_hqpb_v1_service_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1998,7 +2132,7 @@ func (x *FindInstancesResponse) String() string {
 func (*FindInstancesResponse) ProtoMessage() {}
 
 func (x *FindInstancesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[20]
+	mi := &file_hqpb_v1_service_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2011,7 +2145,7 @@ func (x *FindInstancesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FindInstancesResponse.ProtoReflect.Descriptor instead.
 func (*FindInstancesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{20}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *FindInstancesResponse) GetInstances() []*Instance {
@@ -2050,7 +2184,7 @@ type CountInstancesRequest struct {
 
 func (x *CountInstancesRequest) Reset() {
 	*x = CountInstancesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[21]
+	mi := &file_hqpb_v1_service_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2196,7 @@ func (x *CountInstancesRequest) String() string {
 func (*CountInstancesRequest) ProtoMessage() {}
 
 func (x *CountInstancesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[21]
+	mi := &file_hqpb_v1_service_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2209,7 @@ func (x *CountInstancesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountInstancesRequest.ProtoReflect.Descriptor instead.
 func (*CountInstancesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{21}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CountInstancesRequest) GetFilter() *InstanceFilter {
@@ -2112,7 +2246,7 @@ type CountInstancesResponse struct {
 
 func (x *CountInstancesResponse) Reset() {
 	*x = CountInstancesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[22]
+	mi := &file_hqpb_v1_service_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2124,7 +2258,7 @@ func (x *CountInstancesResponse) String() string {
 func (*CountInstancesResponse) ProtoMessage() {}
 
 func (x *CountInstancesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[22]
+	mi := &file_hqpb_v1_service_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2137,7 +2271,7 @@ func (x *CountInstancesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CountInstancesResponse.ProtoReflect.Descriptor instead.
 func (*CountInstancesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{22}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CountInstancesResponse) GetGroups() []*InstanceCount {
@@ -2174,7 +2308,7 @@ type InstanceCount struct {
 
 func (x *InstanceCount) Reset() {
 	*x = InstanceCount{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[23]
+	mi := &file_hqpb_v1_service_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2186,7 +2320,7 @@ func (x *InstanceCount) String() string {
 func (*InstanceCount) ProtoMessage() {}
 
 func (x *InstanceCount) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[23]
+	mi := &file_hqpb_v1_service_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2199,7 +2333,7 @@ func (x *InstanceCount) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceCount.ProtoReflect.Descriptor instead.
 func (*InstanceCount) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{23}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InstanceCount) GetKey() string {
@@ -2254,7 +2388,7 @@ type ListSilencesRequest struct {
 
 func (x *ListSilencesRequest) Reset() {
 	*x = ListSilencesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[24]
+	mi := &file_hqpb_v1_service_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2266,7 +2400,7 @@ func (x *ListSilencesRequest) String() string {
 func (*ListSilencesRequest) ProtoMessage() {}
 
 func (x *ListSilencesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[24]
+	mi := &file_hqpb_v1_service_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2279,7 +2413,7 @@ func (x *ListSilencesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSilencesRequest.ProtoReflect.Descriptor instead.
 func (*ListSilencesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{24}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListSilencesRequest) GetFilter() *InstanceFilter {
@@ -2330,7 +2464,7 @@ type ListSilencesResponse struct {
 
 func (x *ListSilencesResponse) Reset() {
 	*x = ListSilencesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[25]
+	mi := &file_hqpb_v1_service_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2342,7 +2476,7 @@ func (x *ListSilencesResponse) String() string {
 func (*ListSilencesResponse) ProtoMessage() {}
 
 func (x *ListSilencesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[25]
+	mi := &file_hqpb_v1_service_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2355,7 +2489,7 @@ func (x *ListSilencesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSilencesResponse.ProtoReflect.Descriptor instead.
 func (*ListSilencesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{25}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ListSilencesResponse) GetSilences() []*InstanceSilence {
@@ -2414,7 +2548,7 @@ type InstanceSilence struct {
 
 func (x *InstanceSilence) Reset() {
 	*x = InstanceSilence{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[26]
+	mi := &file_hqpb_v1_service_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2426,7 +2560,7 @@ func (x *InstanceSilence) String() string {
 func (*InstanceSilence) ProtoMessage() {}
 
 func (x *InstanceSilence) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[26]
+	mi := &file_hqpb_v1_service_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2439,7 +2573,7 @@ func (x *InstanceSilence) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceSilence.ProtoReflect.Descriptor instead.
 func (*InstanceSilence) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{26}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *InstanceSilence) GetInstanceId() string {
@@ -2494,7 +2628,7 @@ type WatchInstancesRequest struct {
 
 func (x *WatchInstancesRequest) Reset() {
 	*x = WatchInstancesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[27]
+	mi := &file_hqpb_v1_service_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2506,7 +2640,7 @@ func (x *WatchInstancesRequest) String() string {
 func (*WatchInstancesRequest) ProtoMessage() {}
 
 func (x *WatchInstancesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[27]
+	mi := &file_hqpb_v1_service_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2519,7 +2653,7 @@ func (x *WatchInstancesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInstancesRequest.ProtoReflect.Descriptor instead.
 func (*WatchInstancesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{27}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *WatchInstancesRequest) GetFilter() *InstanceFilter {
@@ -2564,7 +2698,7 @@ type WatchInstancesResponse struct {
 
 func (x *WatchInstancesResponse) Reset() {
 	*x = WatchInstancesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[28]
+	mi := &file_hqpb_v1_service_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2576,7 +2710,7 @@ func (x *WatchInstancesResponse) String() string {
 func (*WatchInstancesResponse) ProtoMessage() {}
 
 func (x *WatchInstancesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[28]
+	mi := &file_hqpb_v1_service_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2589,7 +2723,7 @@ func (x *WatchInstancesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchInstancesResponse.ProtoReflect.Descriptor instead.
 func (*WatchInstancesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{28}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *WatchInstancesResponse) GetKind() WatchKind {
@@ -2653,7 +2787,7 @@ type WatchEvent struct {
 
 func (x *WatchEvent) Reset() {
 	*x = WatchEvent{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[29]
+	mi := &file_hqpb_v1_service_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2665,7 +2799,7 @@ func (x *WatchEvent) String() string {
 func (*WatchEvent) ProtoMessage() {}
 
 func (x *WatchEvent) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[29]
+	mi := &file_hqpb_v1_service_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2678,7 +2812,7 @@ func (x *WatchEvent) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WatchEvent.ProtoReflect.Descriptor instead.
 func (*WatchEvent) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{29}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *WatchEvent) GetVersion() uint64 {
@@ -2762,7 +2896,7 @@ type InstanceRef struct {
 
 func (x *InstanceRef) Reset() {
 	*x = InstanceRef{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[30]
+	mi := &file_hqpb_v1_service_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2774,7 +2908,7 @@ func (x *InstanceRef) String() string {
 func (*InstanceRef) ProtoMessage() {}
 
 func (x *InstanceRef) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[30]
+	mi := &file_hqpb_v1_service_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2787,7 +2921,7 @@ func (x *InstanceRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InstanceRef.ProtoReflect.Descriptor instead.
 func (*InstanceRef) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{30}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *InstanceRef) GetId() string {
@@ -2826,7 +2960,7 @@ type GetRevisionRequest struct {
 
 func (x *GetRevisionRequest) Reset() {
 	*x = GetRevisionRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[31]
+	mi := &file_hqpb_v1_service_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2838,7 +2972,7 @@ func (x *GetRevisionRequest) String() string {
 func (*GetRevisionRequest) ProtoMessage() {}
 
 func (x *GetRevisionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[31]
+	mi := &file_hqpb_v1_service_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2851,7 +2985,7 @@ func (x *GetRevisionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRevisionRequest.ProtoReflect.Descriptor instead.
 func (*GetRevisionRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{31}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GetRevisionRequest) GetInstanceId() string {
@@ -2896,7 +3030,7 @@ type GetRevisionResponse struct {
 
 func (x *GetRevisionResponse) Reset() {
 	*x = GetRevisionResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[32]
+	mi := &file_hqpb_v1_service_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2908,7 +3042,7 @@ func (x *GetRevisionResponse) String() string {
 func (*GetRevisionResponse) ProtoMessage() {}
 
 func (x *GetRevisionResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[32]
+	mi := &file_hqpb_v1_service_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2921,7 +3055,7 @@ func (x *GetRevisionResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRevisionResponse.ProtoReflect.Descriptor instead.
 func (*GetRevisionResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{32}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GetRevisionResponse) GetRevision() []*InstanceRevision {
@@ -2981,7 +3115,7 @@ type BeginReportingRequest struct {
 
 func (x *BeginReportingRequest) Reset() {
 	*x = BeginReportingRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[33]
+	mi := &file_hqpb_v1_service_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2993,7 +3127,7 @@ func (x *BeginReportingRequest) String() string {
 func (*BeginReportingRequest) ProtoMessage() {}
 
 func (x *BeginReportingRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[33]
+	mi := &file_hqpb_v1_service_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3006,7 +3140,7 @@ func (x *BeginReportingRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginReportingRequest.ProtoReflect.Descriptor instead.
 func (*BeginReportingRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{33}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *BeginReportingRequest) GetInstanceId() string {
@@ -3047,7 +3181,7 @@ type BeginReportingResponse struct {
 
 func (x *BeginReportingResponse) Reset() {
 	*x = BeginReportingResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[34]
+	mi := &file_hqpb_v1_service_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3059,7 +3193,7 @@ func (x *BeginReportingResponse) String() string {
 func (*BeginReportingResponse) ProtoMessage() {}
 
 func (x *BeginReportingResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[34]
+	mi := &file_hqpb_v1_service_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3072,7 +3206,7 @@ func (x *BeginReportingResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginReportingResponse.ProtoReflect.Descriptor instead.
 func (*BeginReportingResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{34}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *BeginReportingResponse) GetIncarnation() uint64 {
@@ -3114,7 +3248,7 @@ type BeginReportingsRequest struct {
 
 func (x *BeginReportingsRequest) Reset() {
 	*x = BeginReportingsRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[35]
+	mi := &file_hqpb_v1_service_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3126,7 +3260,7 @@ func (x *BeginReportingsRequest) String() string {
 func (*BeginReportingsRequest) ProtoMessage() {}
 
 func (x *BeginReportingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[35]
+	mi := &file_hqpb_v1_service_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3139,7 +3273,7 @@ func (x *BeginReportingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginReportingsRequest.ProtoReflect.Descriptor instead.
 func (*BeginReportingsRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{35}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *BeginReportingsRequest) GetBegin() []*BeginReportingRequest {
@@ -3160,7 +3294,7 @@ type BeginReportingsResponse struct {
 
 func (x *BeginReportingsResponse) Reset() {
 	*x = BeginReportingsResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[36]
+	mi := &file_hqpb_v1_service_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3172,7 +3306,7 @@ func (x *BeginReportingsResponse) String() string {
 func (*BeginReportingsResponse) ProtoMessage() {}
 
 func (x *BeginReportingsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[36]
+	mi := &file_hqpb_v1_service_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3185,7 +3319,7 @@ func (x *BeginReportingsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginReportingsResponse.ProtoReflect.Descriptor instead.
 func (*BeginReportingsResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{36}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *BeginReportingsResponse) GetResult() []*BeginResult {
@@ -3208,7 +3342,7 @@ type BeginResult struct {
 
 func (x *BeginResult) Reset() {
 	*x = BeginResult{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[37]
+	mi := &file_hqpb_v1_service_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3220,7 +3354,7 @@ func (x *BeginResult) String() string {
 func (*BeginResult) ProtoMessage() {}
 
 func (x *BeginResult) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[37]
+	mi := &file_hqpb_v1_service_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3233,7 +3367,7 @@ func (x *BeginResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use BeginResult.ProtoReflect.Descriptor instead.
 func (*BeginResult) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{37}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *BeginResult) GetAnswer() *BeginReportingResponse {
@@ -3269,7 +3403,7 @@ type ReportStatusRequest struct {
 
 func (x *ReportStatusRequest) Reset() {
 	*x = ReportStatusRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[38]
+	mi := &file_hqpb_v1_service_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3281,7 +3415,7 @@ func (x *ReportStatusRequest) String() string {
 func (*ReportStatusRequest) ProtoMessage() {}
 
 func (x *ReportStatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[38]
+	mi := &file_hqpb_v1_service_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3294,7 +3428,7 @@ func (x *ReportStatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatusRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatusRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{38}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *ReportStatusRequest) GetInstanceId() string {
@@ -3343,7 +3477,7 @@ type ReportStatusResponse struct {
 
 func (x *ReportStatusResponse) Reset() {
 	*x = ReportStatusResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[39]
+	mi := &file_hqpb_v1_service_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3355,7 +3489,7 @@ func (x *ReportStatusResponse) String() string {
 func (*ReportStatusResponse) ProtoMessage() {}
 
 func (x *ReportStatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[39]
+	mi := &file_hqpb_v1_service_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3368,7 +3502,7 @@ func (x *ReportStatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatusResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatusResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{39}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *ReportStatusResponse) GetNextReportIn() *durationpb.Duration {
@@ -3389,7 +3523,7 @@ type ReportStatusesRequest struct {
 
 func (x *ReportStatusesRequest) Reset() {
 	*x = ReportStatusesRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[40]
+	mi := &file_hqpb_v1_service_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3401,7 +3535,7 @@ func (x *ReportStatusesRequest) String() string {
 func (*ReportStatusesRequest) ProtoMessage() {}
 
 func (x *ReportStatusesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[40]
+	mi := &file_hqpb_v1_service_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3414,7 +3548,7 @@ func (x *ReportStatusesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatusesRequest.ProtoReflect.Descriptor instead.
 func (*ReportStatusesRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{40}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *ReportStatusesRequest) GetReport() []*ReportStatusRequest {
@@ -3437,7 +3571,7 @@ type ReportStatusesResponse struct {
 
 func (x *ReportStatusesResponse) Reset() {
 	*x = ReportStatusesResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[41]
+	mi := &file_hqpb_v1_service_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3449,7 +3583,7 @@ func (x *ReportStatusesResponse) String() string {
 func (*ReportStatusesResponse) ProtoMessage() {}
 
 func (x *ReportStatusesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[41]
+	mi := &file_hqpb_v1_service_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3462,7 +3596,7 @@ func (x *ReportStatusesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportStatusesResponse.ProtoReflect.Descriptor instead.
 func (*ReportStatusesResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{41}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ReportStatusesResponse) GetResult() []*ReportResult {
@@ -3492,7 +3626,7 @@ type ReportResult struct {
 
 func (x *ReportResult) Reset() {
 	*x = ReportResult{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[42]
+	mi := &file_hqpb_v1_service_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3504,7 +3638,7 @@ func (x *ReportResult) String() string {
 func (*ReportResult) ProtoMessage() {}
 
 func (x *ReportResult) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[42]
+	mi := &file_hqpb_v1_service_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3517,7 +3651,7 @@ func (x *ReportResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ReportResult.ProtoReflect.Descriptor instead.
 func (*ReportResult) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{42}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *ReportResult) GetError() *ItemError {
@@ -3545,7 +3679,7 @@ type ExplainInstanceRequest struct {
 
 func (x *ExplainInstanceRequest) Reset() {
 	*x = ExplainInstanceRequest{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[43]
+	mi := &file_hqpb_v1_service_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3557,7 +3691,7 @@ func (x *ExplainInstanceRequest) String() string {
 func (*ExplainInstanceRequest) ProtoMessage() {}
 
 func (x *ExplainInstanceRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[43]
+	mi := &file_hqpb_v1_service_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3570,7 +3704,7 @@ func (x *ExplainInstanceRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainInstanceRequest.ProtoReflect.Descriptor instead.
 func (*ExplainInstanceRequest) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{43}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ExplainInstanceRequest) GetId() string {
@@ -3607,7 +3741,7 @@ type ExplainInstanceResponse struct {
 
 func (x *ExplainInstanceResponse) Reset() {
 	*x = ExplainInstanceResponse{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[44]
+	mi := &file_hqpb_v1_service_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3619,7 +3753,7 @@ func (x *ExplainInstanceResponse) String() string {
 func (*ExplainInstanceResponse) ProtoMessage() {}
 
 func (x *ExplainInstanceResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[44]
+	mi := &file_hqpb_v1_service_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3632,7 +3766,7 @@ func (x *ExplainInstanceResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainInstanceResponse.ProtoReflect.Descriptor instead.
 func (*ExplainInstanceResponse) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{44}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *ExplainInstanceResponse) GetMeta() *InstanceMeta {
@@ -3732,14 +3866,16 @@ type RevisionExplanation struct {
 	// How often its reporter was asked to report.
 	ReportInterval *durationpb.Duration `protobuf:"bytes,14,opt,name=report_interval,json=reportInterval,proto3" json:"report_interval,omitempty"`
 	// How much silence makes it not ready.
-	Timeout       *durationpb.Duration `protobuf:"bytes,15,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	Timeout *durationpb.Duration `protobuf:"bytes,15,opt,name=timeout,proto3" json:"timeout,omitempty"`
+	// Its containers, as last stored.
+	Container     []*ContainerStatus `protobuf:"bytes,16,rep,name=container,proto3" json:"container,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RevisionExplanation) Reset() {
 	*x = RevisionExplanation{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[45]
+	mi := &file_hqpb_v1_service_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3751,7 +3887,7 @@ func (x *RevisionExplanation) String() string {
 func (*RevisionExplanation) ProtoMessage() {}
 
 func (x *RevisionExplanation) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[45]
+	mi := &file_hqpb_v1_service_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3764,7 +3900,7 @@ func (x *RevisionExplanation) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RevisionExplanation.ProtoReflect.Descriptor instead.
 func (*RevisionExplanation) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{45}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *RevisionExplanation) GetId() string {
@@ -3872,6 +4008,13 @@ func (x *RevisionExplanation) GetTimeout() *durationpb.Duration {
 	return nil
 }
 
+func (x *RevisionExplanation) GetContainer() []*ContainerStatus {
+	if x != nil {
+		return x.Container
+	}
+	return nil
+}
+
 // What the guard does.
 type GuardState struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -3901,7 +4044,7 @@ type GuardState struct {
 
 func (x *GuardState) Reset() {
 	*x = GuardState{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[46]
+	mi := &file_hqpb_v1_service_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +4056,7 @@ func (x *GuardState) String() string {
 func (*GuardState) ProtoMessage() {}
 
 func (x *GuardState) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[46]
+	mi := &file_hqpb_v1_service_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +4069,7 @@ func (x *GuardState) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuardState.ProtoReflect.Descriptor instead.
 func (*GuardState) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{46}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *GuardState) GetHolding() bool {
@@ -4018,7 +4161,7 @@ type GuardOverride struct {
 
 func (x *GuardOverride) Reset() {
 	*x = GuardOverride{}
-	mi := &file_hqpb_v1_service_proto_msgTypes[47]
+	mi := &file_hqpb_v1_service_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4030,7 +4173,7 @@ func (x *GuardOverride) String() string {
 func (*GuardOverride) ProtoMessage() {}
 
 func (x *GuardOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_hqpb_v1_service_proto_msgTypes[47]
+	mi := &file_hqpb_v1_service_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4043,7 +4186,7 @@ func (x *GuardOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GuardOverride.ProtoReflect.Descriptor instead.
 func (*GuardOverride) Descriptor() ([]byte, []int) {
-	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{47}
+	return file_hqpb_v1_service_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *GuardOverride) GetKind() GuardOverrideKind {
@@ -4103,7 +4246,7 @@ const file_hqpb_v1_service_proto_rawDesc = "" +
 	"\x05stale\x18\x06 \x01(\bR\x05stale\x12\x14\n" +
 	"\x05error\x18\a \x01(\tR\x05error\x12 \n" +
 	"\vquarantined\x18\b \x03(\tR\vquarantined\x12'\n" +
-	"\x05trust\x18\t \x01(\x0e2\x11.hq.v1.EpochTrustR\x05trust\"\xb5\x03\n" +
+	"\x05trust\x18\t \x01(\x0e2\x11.hq.v1.EpochTrustR\x05trust\"\xfb\x03\n" +
 	"\x0eInstanceFilter\x12\x1f\n" +
 	"\vinstance_id\x18\x01 \x03(\tR\n" +
 	"instanceId\x12\x1d\n" +
@@ -4116,10 +4259,16 @@ const file_hqpb_v1_service_proto_rawDesc = "" +
 	"\x06labels\x18\x06 \x03(\v2!.hq.v1.InstanceFilter.LabelsEntryR\x06labels\x124\n" +
 	"\treadiness\x18\a \x01(\x0e2\x16.hq.v1.ReadinessFilterR\treadiness\x125\n" +
 	"\tallocated\x18\b \x01(\x0e2\x17.hq.v1.AllocationFilterR\tallocated\x12(\n" +
-	"\x05agent\x18\t \x01(\x0e2\x12.hq.v1.AgentFilterR\x05agent\x1a9\n" +
+	"\x05agent\x18\t \x01(\x0e2\x12.hq.v1.AgentFilterR\x05agent\x12D\n" +
+	"\x11label_requirement\x18\n" +
+	" \x03(\v2\x17.hq.v1.LabelRequirementR\x10labelRequirement\x1a9\n" +
 	"\vLabelsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x88\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"l\n" +
+	"\x10LabelRequirement\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x120\n" +
+	"\boperator\x18\x02 \x01(\x0e2\x14.hq.v1.LabelOperatorR\boperator\x12\x14\n" +
+	"\x05value\x18\x03 \x03(\tR\x05value\"\x88\x01\n" +
 	"\x15CreateInstanceRequest\x12+\n" +
 	"\binstance\x18\x01 \x01(\v2\x0f.hq.v1.InstanceR\binstance\x12\x1d\n" +
 	"\n" +
@@ -4332,7 +4481,7 @@ const file_hqpb_v1_service_proto_rawDesc = "" +
 	"\asources\x18\x06 \x03(\v2\r.hq.v1.SourceR\asources\x12\x18\n" +
 	"\asummary\x18\a \x01(\tR\asummary\x12L\n" +
 	"\x14node_suspended_until\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x12nodeSuspendedUntil\x12&\n" +
-	"\x05agent\x18\t \x01(\v2\x10.hq.v1.ConditionR\x05agent\"\xc0\x05\n" +
+	"\x05agent\x18\t \x01(\v2\x10.hq.v1.ConditionR\x05agent\"\xf6\x05\n" +
 	"\x13RevisionExplanation\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12-\n" +
 	"\x06target\x18\x02 \x01(\x0e2\x15.hq.v1.RevisionTargetR\x06target\x12.\n" +
@@ -4351,7 +4500,8 @@ const file_hqpb_v1_service_proto_rawDesc = "" +
 	"\x11postponed_because\x18\f \x01(\tR\x10postponedBecause\x127\n" +
 	"\tnot_since\x18\r \x01(\v2\x1a.google.protobuf.TimestampR\bnotSince\x12B\n" +
 	"\x0freport_interval\x18\x0e \x01(\v2\x19.google.protobuf.DurationR\x0ereportInterval\x123\n" +
-	"\atimeout\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\atimeout\"\xe4\x02\n" +
+	"\atimeout\x18\x0f \x01(\v2\x19.google.protobuf.DurationR\atimeout\x124\n" +
+	"\tcontainer\x18\x10 \x03(\v2\x16.hq.v1.ContainerStatusR\tcontainer\"\xe4\x02\n" +
 	"\n" +
 	"GuardState\x12\x18\n" +
 	"\aholding\x18\x01 \x01(\bR\aholding\x120\n" +
@@ -4386,7 +4536,13 @@ const file_hqpb_v1_service_proto_rawDesc = "" +
 	"\x10AllocationFilter\x12!\n" +
 	"\x1dALLOCATION_FILTER_UNSPECIFIED\x10\x00\x12\x1f\n" +
 	"\x1bALLOCATION_FILTER_ALLOCATED\x10\x01\x12#\n" +
-	"\x1fALLOCATION_FILTER_NOT_ALLOCATED\x10\x02*a\n" +
+	"\x1fALLOCATION_FILTER_NOT_ALLOCATED\x10\x02*\x9f\x01\n" +
+	"\rLabelOperator\x12\x1e\n" +
+	"\x1aLABEL_OPERATOR_UNSPECIFIED\x10\x00\x12\x15\n" +
+	"\x11LABEL_OPERATOR_IN\x10\x01\x12\x19\n" +
+	"\x15LABEL_OPERATOR_NOT_IN\x10\x02\x12\x19\n" +
+	"\x15LABEL_OPERATOR_EXISTS\x10\x03\x12!\n" +
+	"\x1dLABEL_OPERATOR_DOES_NOT_EXIST\x10\x04*a\n" +
 	"\vAgentFilter\x12\x1c\n" +
 	"\x18AGENT_FILTER_UNSPECIFIED\x10\x00\x12\x17\n" +
 	"\x13AGENT_FILTER_SILENT\x10\x01\x12\x1b\n" +
@@ -4447,203 +4603,209 @@ func file_hqpb_v1_service_proto_rawDescGZIP() []byte {
 	return file_hqpb_v1_service_proto_rawDescData
 }
 
-var file_hqpb_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 9)
-var file_hqpb_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_hqpb_v1_service_proto_enumTypes = make([]protoimpl.EnumInfo, 10)
+var file_hqpb_v1_service_proto_msgTypes = make([]protoimpl.MessageInfo, 50)
 var file_hqpb_v1_service_proto_goTypes = []any{
 	(ReadConsistency)(0),            // 0: hq.v1.ReadConsistency
 	(EpochTrust)(0),                 // 1: hq.v1.EpochTrust
 	(ReadinessFilter)(0),            // 2: hq.v1.ReadinessFilter
 	(AllocationFilter)(0),           // 3: hq.v1.AllocationFilter
-	(AgentFilter)(0),                // 4: hq.v1.AgentFilter
-	(ApplyOutcome)(0),               // 5: hq.v1.ApplyOutcome
-	(CountGroup)(0),                 // 6: hq.v1.CountGroup
-	(WatchKind)(0),                  // 7: hq.v1.WatchKind
-	(GuardOverrideKind)(0),          // 8: hq.v1.GuardOverrideKind
-	(*ReadOptions)(nil),             // 9: hq.v1.ReadOptions
-	(*Source)(nil),                  // 10: hq.v1.Source
-	(*InstanceFilter)(nil),          // 11: hq.v1.InstanceFilter
-	(*CreateInstanceRequest)(nil),   // 12: hq.v1.CreateInstanceRequest
-	(*CreateInstanceResponse)(nil),  // 13: hq.v1.CreateInstanceResponse
-	(*UpdateInstanceRequest)(nil),   // 14: hq.v1.UpdateInstanceRequest
-	(*UpdateInstanceResponse)(nil),  // 15: hq.v1.UpdateInstanceResponse
-	(*DeleteInstanceRequest)(nil),   // 16: hq.v1.DeleteInstanceRequest
-	(*DeleteInstanceResponse)(nil),  // 17: hq.v1.DeleteInstanceResponse
-	(*ApplyInstancesRequest)(nil),   // 18: hq.v1.ApplyInstancesRequest
-	(*ApplyInstancesResponse)(nil),  // 19: hq.v1.ApplyInstancesResponse
-	(*ApplyResult)(nil),             // 20: hq.v1.ApplyResult
-	(*ItemError)(nil),               // 21: hq.v1.ItemError
-	(*PutRevisionRequest)(nil),      // 22: hq.v1.PutRevisionRequest
-	(*PutRevisionResponse)(nil),     // 23: hq.v1.PutRevisionResponse
-	(*DeleteRevisionRequest)(nil),   // 24: hq.v1.DeleteRevisionRequest
-	(*DeleteRevisionResponse)(nil),  // 25: hq.v1.DeleteRevisionResponse
-	(*GetInstanceRequest)(nil),      // 26: hq.v1.GetInstanceRequest
-	(*GetInstanceResponse)(nil),     // 27: hq.v1.GetInstanceResponse
-	(*FindInstancesRequest)(nil),    // 28: hq.v1.FindInstancesRequest
-	(*FindInstancesResponse)(nil),   // 29: hq.v1.FindInstancesResponse
-	(*CountInstancesRequest)(nil),   // 30: hq.v1.CountInstancesRequest
-	(*CountInstancesResponse)(nil),  // 31: hq.v1.CountInstancesResponse
-	(*InstanceCount)(nil),           // 32: hq.v1.InstanceCount
-	(*ListSilencesRequest)(nil),     // 33: hq.v1.ListSilencesRequest
-	(*ListSilencesResponse)(nil),    // 34: hq.v1.ListSilencesResponse
-	(*InstanceSilence)(nil),         // 35: hq.v1.InstanceSilence
-	(*WatchInstancesRequest)(nil),   // 36: hq.v1.WatchInstancesRequest
-	(*WatchInstancesResponse)(nil),  // 37: hq.v1.WatchInstancesResponse
-	(*WatchEvent)(nil),              // 38: hq.v1.WatchEvent
-	(*InstanceRef)(nil),             // 39: hq.v1.InstanceRef
-	(*GetRevisionRequest)(nil),      // 40: hq.v1.GetRevisionRequest
-	(*GetRevisionResponse)(nil),     // 41: hq.v1.GetRevisionResponse
-	(*BeginReportingRequest)(nil),   // 42: hq.v1.BeginReportingRequest
-	(*BeginReportingResponse)(nil),  // 43: hq.v1.BeginReportingResponse
-	(*BeginReportingsRequest)(nil),  // 44: hq.v1.BeginReportingsRequest
-	(*BeginReportingsResponse)(nil), // 45: hq.v1.BeginReportingsResponse
-	(*BeginResult)(nil),             // 46: hq.v1.BeginResult
-	(*ReportStatusRequest)(nil),     // 47: hq.v1.ReportStatusRequest
-	(*ReportStatusResponse)(nil),    // 48: hq.v1.ReportStatusResponse
-	(*ReportStatusesRequest)(nil),   // 49: hq.v1.ReportStatusesRequest
-	(*ReportStatusesResponse)(nil),  // 50: hq.v1.ReportStatusesResponse
-	(*ReportResult)(nil),            // 51: hq.v1.ReportResult
-	(*ExplainInstanceRequest)(nil),  // 52: hq.v1.ExplainInstanceRequest
-	(*ExplainInstanceResponse)(nil), // 53: hq.v1.ExplainInstanceResponse
-	(*RevisionExplanation)(nil),     // 54: hq.v1.RevisionExplanation
-	(*GuardState)(nil),              // 55: hq.v1.GuardState
-	(*GuardOverride)(nil),           // 56: hq.v1.GuardOverride
-	nil,                             // 57: hq.v1.InstanceFilter.LabelsEntry
-	(*durationpb.Duration)(nil),     // 58: google.protobuf.Duration
-	(*Instance)(nil),                // 59: hq.v1.Instance
-	(*fieldmaskpb.FieldMask)(nil),   // 60: google.protobuf.FieldMask
-	(*InstanceRevision)(nil),        // 61: hq.v1.InstanceRevision
-	(*ResourceAllocation)(nil),      // 62: hq.v1.ResourceAllocation
-	(*RevisionStatus)(nil),          // 63: hq.v1.RevisionStatus
-	(*InstanceMeta)(nil),            // 64: hq.v1.InstanceMeta
-	(*Condition)(nil),               // 65: hq.v1.Condition
-	(*timestamppb.Timestamp)(nil),   // 66: google.protobuf.Timestamp
-	(RevisionTarget)(0),             // 67: hq.v1.RevisionTarget
+	(LabelOperator)(0),              // 4: hq.v1.LabelOperator
+	(AgentFilter)(0),                // 5: hq.v1.AgentFilter
+	(ApplyOutcome)(0),               // 6: hq.v1.ApplyOutcome
+	(CountGroup)(0),                 // 7: hq.v1.CountGroup
+	(WatchKind)(0),                  // 8: hq.v1.WatchKind
+	(GuardOverrideKind)(0),          // 9: hq.v1.GuardOverrideKind
+	(*ReadOptions)(nil),             // 10: hq.v1.ReadOptions
+	(*Source)(nil),                  // 11: hq.v1.Source
+	(*InstanceFilter)(nil),          // 12: hq.v1.InstanceFilter
+	(*LabelRequirement)(nil),        // 13: hq.v1.LabelRequirement
+	(*CreateInstanceRequest)(nil),   // 14: hq.v1.CreateInstanceRequest
+	(*CreateInstanceResponse)(nil),  // 15: hq.v1.CreateInstanceResponse
+	(*UpdateInstanceRequest)(nil),   // 16: hq.v1.UpdateInstanceRequest
+	(*UpdateInstanceResponse)(nil),  // 17: hq.v1.UpdateInstanceResponse
+	(*DeleteInstanceRequest)(nil),   // 18: hq.v1.DeleteInstanceRequest
+	(*DeleteInstanceResponse)(nil),  // 19: hq.v1.DeleteInstanceResponse
+	(*ApplyInstancesRequest)(nil),   // 20: hq.v1.ApplyInstancesRequest
+	(*ApplyInstancesResponse)(nil),  // 21: hq.v1.ApplyInstancesResponse
+	(*ApplyResult)(nil),             // 22: hq.v1.ApplyResult
+	(*ItemError)(nil),               // 23: hq.v1.ItemError
+	(*PutRevisionRequest)(nil),      // 24: hq.v1.PutRevisionRequest
+	(*PutRevisionResponse)(nil),     // 25: hq.v1.PutRevisionResponse
+	(*DeleteRevisionRequest)(nil),   // 26: hq.v1.DeleteRevisionRequest
+	(*DeleteRevisionResponse)(nil),  // 27: hq.v1.DeleteRevisionResponse
+	(*GetInstanceRequest)(nil),      // 28: hq.v1.GetInstanceRequest
+	(*GetInstanceResponse)(nil),     // 29: hq.v1.GetInstanceResponse
+	(*FindInstancesRequest)(nil),    // 30: hq.v1.FindInstancesRequest
+	(*FindInstancesResponse)(nil),   // 31: hq.v1.FindInstancesResponse
+	(*CountInstancesRequest)(nil),   // 32: hq.v1.CountInstancesRequest
+	(*CountInstancesResponse)(nil),  // 33: hq.v1.CountInstancesResponse
+	(*InstanceCount)(nil),           // 34: hq.v1.InstanceCount
+	(*ListSilencesRequest)(nil),     // 35: hq.v1.ListSilencesRequest
+	(*ListSilencesResponse)(nil),    // 36: hq.v1.ListSilencesResponse
+	(*InstanceSilence)(nil),         // 37: hq.v1.InstanceSilence
+	(*WatchInstancesRequest)(nil),   // 38: hq.v1.WatchInstancesRequest
+	(*WatchInstancesResponse)(nil),  // 39: hq.v1.WatchInstancesResponse
+	(*WatchEvent)(nil),              // 40: hq.v1.WatchEvent
+	(*InstanceRef)(nil),             // 41: hq.v1.InstanceRef
+	(*GetRevisionRequest)(nil),      // 42: hq.v1.GetRevisionRequest
+	(*GetRevisionResponse)(nil),     // 43: hq.v1.GetRevisionResponse
+	(*BeginReportingRequest)(nil),   // 44: hq.v1.BeginReportingRequest
+	(*BeginReportingResponse)(nil),  // 45: hq.v1.BeginReportingResponse
+	(*BeginReportingsRequest)(nil),  // 46: hq.v1.BeginReportingsRequest
+	(*BeginReportingsResponse)(nil), // 47: hq.v1.BeginReportingsResponse
+	(*BeginResult)(nil),             // 48: hq.v1.BeginResult
+	(*ReportStatusRequest)(nil),     // 49: hq.v1.ReportStatusRequest
+	(*ReportStatusResponse)(nil),    // 50: hq.v1.ReportStatusResponse
+	(*ReportStatusesRequest)(nil),   // 51: hq.v1.ReportStatusesRequest
+	(*ReportStatusesResponse)(nil),  // 52: hq.v1.ReportStatusesResponse
+	(*ReportResult)(nil),            // 53: hq.v1.ReportResult
+	(*ExplainInstanceRequest)(nil),  // 54: hq.v1.ExplainInstanceRequest
+	(*ExplainInstanceResponse)(nil), // 55: hq.v1.ExplainInstanceResponse
+	(*RevisionExplanation)(nil),     // 56: hq.v1.RevisionExplanation
+	(*GuardState)(nil),              // 57: hq.v1.GuardState
+	(*GuardOverride)(nil),           // 58: hq.v1.GuardOverride
+	nil,                             // 59: hq.v1.InstanceFilter.LabelsEntry
+	(*durationpb.Duration)(nil),     // 60: google.protobuf.Duration
+	(*Instance)(nil),                // 61: hq.v1.Instance
+	(*fieldmaskpb.FieldMask)(nil),   // 62: google.protobuf.FieldMask
+	(*InstanceRevision)(nil),        // 63: hq.v1.InstanceRevision
+	(*ResourceAllocation)(nil),      // 64: hq.v1.ResourceAllocation
+	(*RevisionStatus)(nil),          // 65: hq.v1.RevisionStatus
+	(*InstanceMeta)(nil),            // 66: hq.v1.InstanceMeta
+	(*Condition)(nil),               // 67: hq.v1.Condition
+	(*timestamppb.Timestamp)(nil),   // 68: google.protobuf.Timestamp
+	(RevisionTarget)(0),             // 69: hq.v1.RevisionTarget
+	(*ContainerStatus)(nil),         // 70: hq.v1.ContainerStatus
 }
 var file_hqpb_v1_service_proto_depIdxs = []int32{
 	0,   // 0: hq.v1.ReadOptions.consistency:type_name -> hq.v1.ReadConsistency
-	58,  // 1: hq.v1.Source.staleness:type_name -> google.protobuf.Duration
+	60,  // 1: hq.v1.Source.staleness:type_name -> google.protobuf.Duration
 	1,   // 2: hq.v1.Source.trust:type_name -> hq.v1.EpochTrust
-	57,  // 3: hq.v1.InstanceFilter.labels:type_name -> hq.v1.InstanceFilter.LabelsEntry
+	59,  // 3: hq.v1.InstanceFilter.labels:type_name -> hq.v1.InstanceFilter.LabelsEntry
 	2,   // 4: hq.v1.InstanceFilter.readiness:type_name -> hq.v1.ReadinessFilter
 	3,   // 5: hq.v1.InstanceFilter.allocated:type_name -> hq.v1.AllocationFilter
-	4,   // 6: hq.v1.InstanceFilter.agent:type_name -> hq.v1.AgentFilter
-	59,  // 7: hq.v1.CreateInstanceRequest.instance:type_name -> hq.v1.Instance
-	59,  // 8: hq.v1.CreateInstanceResponse.instance:type_name -> hq.v1.Instance
-	59,  // 9: hq.v1.UpdateInstanceRequest.instance:type_name -> hq.v1.Instance
-	60,  // 10: hq.v1.UpdateInstanceRequest.update_mask:type_name -> google.protobuf.FieldMask
-	59,  // 11: hq.v1.UpdateInstanceResponse.instance:type_name -> hq.v1.Instance
-	59,  // 12: hq.v1.ApplyInstancesRequest.instance:type_name -> hq.v1.Instance
-	20,  // 13: hq.v1.ApplyInstancesResponse.result:type_name -> hq.v1.ApplyResult
-	5,   // 14: hq.v1.ApplyResult.outcome:type_name -> hq.v1.ApplyOutcome
-	21,  // 15: hq.v1.ApplyResult.error:type_name -> hq.v1.ItemError
-	61,  // 16: hq.v1.PutRevisionRequest.revision:type_name -> hq.v1.InstanceRevision
-	60,  // 17: hq.v1.PutRevisionRequest.update_mask:type_name -> google.protobuf.FieldMask
-	59,  // 18: hq.v1.PutRevisionResponse.instance:type_name -> hq.v1.Instance
-	59,  // 19: hq.v1.DeleteRevisionResponse.instance:type_name -> hq.v1.Instance
-	60,  // 20: hq.v1.GetInstanceRequest.field_mask:type_name -> google.protobuf.FieldMask
-	9,   // 21: hq.v1.GetInstanceRequest.read:type_name -> hq.v1.ReadOptions
-	59,  // 22: hq.v1.GetInstanceResponse.instance:type_name -> hq.v1.Instance
-	10,  // 23: hq.v1.GetInstanceResponse.sources:type_name -> hq.v1.Source
-	11,  // 24: hq.v1.FindInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
-	60,  // 25: hq.v1.FindInstancesRequest.field_mask:type_name -> google.protobuf.FieldMask
-	9,   // 26: hq.v1.FindInstancesRequest.read:type_name -> hq.v1.ReadOptions
-	59,  // 27: hq.v1.FindInstancesResponse.instances:type_name -> hq.v1.Instance
-	10,  // 28: hq.v1.FindInstancesResponse.sources:type_name -> hq.v1.Source
-	11,  // 29: hq.v1.CountInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
-	6,   // 30: hq.v1.CountInstancesRequest.group_by:type_name -> hq.v1.CountGroup
-	9,   // 31: hq.v1.CountInstancesRequest.read:type_name -> hq.v1.ReadOptions
-	32,  // 32: hq.v1.CountInstancesResponse.groups:type_name -> hq.v1.InstanceCount
-	10,  // 33: hq.v1.CountInstancesResponse.sources:type_name -> hq.v1.Source
-	11,  // 34: hq.v1.ListSilencesRequest.filter:type_name -> hq.v1.InstanceFilter
-	9,   // 35: hq.v1.ListSilencesRequest.read:type_name -> hq.v1.ReadOptions
-	35,  // 36: hq.v1.ListSilencesResponse.silences:type_name -> hq.v1.InstanceSilence
-	10,  // 37: hq.v1.ListSilencesResponse.sources:type_name -> hq.v1.Source
-	58,  // 38: hq.v1.ListSilencesResponse.report_interval:type_name -> google.protobuf.Duration
-	11,  // 39: hq.v1.WatchInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
-	58,  // 40: hq.v1.WatchInstancesRequest.bookmark_interval:type_name -> google.protobuf.Duration
-	7,   // 41: hq.v1.WatchInstancesResponse.kind:type_name -> hq.v1.WatchKind
-	38,  // 42: hq.v1.WatchInstancesResponse.events:type_name -> hq.v1.WatchEvent
-	10,  // 43: hq.v1.WatchInstancesResponse.sources:type_name -> hq.v1.Source
-	59,  // 44: hq.v1.WatchEvent.put:type_name -> hq.v1.Instance
-	39,  // 45: hq.v1.WatchEvent.delete:type_name -> hq.v1.InstanceRef
-	39,  // 46: hq.v1.WatchEvent.left:type_name -> hq.v1.InstanceRef
-	61,  // 47: hq.v1.GetRevisionResponse.revision:type_name -> hq.v1.InstanceRevision
-	62,  // 48: hq.v1.GetRevisionResponse.allocation:type_name -> hq.v1.ResourceAllocation
-	10,  // 49: hq.v1.GetRevisionResponse.source:type_name -> hq.v1.Source
-	58,  // 50: hq.v1.BeginReportingResponse.report_interval:type_name -> google.protobuf.Duration
-	58,  // 51: hq.v1.BeginReportingResponse.liveness_timeout:type_name -> google.protobuf.Duration
-	42,  // 52: hq.v1.BeginReportingsRequest.begin:type_name -> hq.v1.BeginReportingRequest
-	46,  // 53: hq.v1.BeginReportingsResponse.result:type_name -> hq.v1.BeginResult
-	43,  // 54: hq.v1.BeginResult.answer:type_name -> hq.v1.BeginReportingResponse
-	21,  // 55: hq.v1.BeginResult.error:type_name -> hq.v1.ItemError
-	63,  // 56: hq.v1.ReportStatusRequest.revision:type_name -> hq.v1.RevisionStatus
-	58,  // 57: hq.v1.ReportStatusResponse.next_report_in:type_name -> google.protobuf.Duration
-	47,  // 58: hq.v1.ReportStatusesRequest.report:type_name -> hq.v1.ReportStatusRequest
-	51,  // 59: hq.v1.ReportStatusesResponse.result:type_name -> hq.v1.ReportResult
-	58,  // 60: hq.v1.ReportStatusesResponse.next_report_in:type_name -> google.protobuf.Duration
-	21,  // 61: hq.v1.ReportResult.error:type_name -> hq.v1.ItemError
-	58,  // 62: hq.v1.ReportResult.next_report_in:type_name -> google.protobuf.Duration
-	64,  // 63: hq.v1.ExplainInstanceResponse.meta:type_name -> hq.v1.InstanceMeta
-	65,  // 64: hq.v1.ExplainInstanceResponse.ready:type_name -> hq.v1.Condition
-	54,  // 65: hq.v1.ExplainInstanceResponse.revision:type_name -> hq.v1.RevisionExplanation
-	55,  // 66: hq.v1.ExplainInstanceResponse.guard:type_name -> hq.v1.GuardState
-	10,  // 67: hq.v1.ExplainInstanceResponse.sources:type_name -> hq.v1.Source
-	66,  // 68: hq.v1.ExplainInstanceResponse.node_suspended_until:type_name -> google.protobuf.Timestamp
-	65,  // 69: hq.v1.ExplainInstanceResponse.agent:type_name -> hq.v1.Condition
-	67,  // 70: hq.v1.RevisionExplanation.target:type_name -> hq.v1.RevisionTarget
-	65,  // 71: hq.v1.RevisionExplanation.installed:type_name -> hq.v1.Condition
-	65,  // 72: hq.v1.RevisionExplanation.ready:type_name -> hq.v1.Condition
-	66,  // 73: hq.v1.RevisionExplanation.last_heartbeat_time:type_name -> google.protobuf.Timestamp
-	58,  // 74: hq.v1.RevisionExplanation.silent_for:type_name -> google.protobuf.Duration
-	58,  // 75: hq.v1.RevisionExplanation.deadline_in:type_name -> google.protobuf.Duration
-	66,  // 76: hq.v1.RevisionExplanation.not_since:type_name -> google.protobuf.Timestamp
-	58,  // 77: hq.v1.RevisionExplanation.report_interval:type_name -> google.protobuf.Duration
-	58,  // 78: hq.v1.RevisionExplanation.timeout:type_name -> google.protobuf.Duration
-	66,  // 79: hq.v1.GuardState.since:type_name -> google.protobuf.Timestamp
-	66,  // 80: hq.v1.GuardState.until:type_name -> google.protobuf.Timestamp
-	56,  // 81: hq.v1.GuardState.override:type_name -> hq.v1.GuardOverride
-	8,   // 82: hq.v1.GuardOverride.kind:type_name -> hq.v1.GuardOverrideKind
-	66,  // 83: hq.v1.GuardOverride.since:type_name -> google.protobuf.Timestamp
-	66,  // 84: hq.v1.GuardOverride.until:type_name -> google.protobuf.Timestamp
-	12,  // 85: hq.v1.InstanceService.CreateInstance:input_type -> hq.v1.CreateInstanceRequest
-	14,  // 86: hq.v1.InstanceService.UpdateInstance:input_type -> hq.v1.UpdateInstanceRequest
-	16,  // 87: hq.v1.InstanceService.DeleteInstance:input_type -> hq.v1.DeleteInstanceRequest
-	18,  // 88: hq.v1.InstanceService.ApplyInstances:input_type -> hq.v1.ApplyInstancesRequest
-	22,  // 89: hq.v1.InstanceService.PutRevision:input_type -> hq.v1.PutRevisionRequest
-	24,  // 90: hq.v1.InstanceService.DeleteRevision:input_type -> hq.v1.DeleteRevisionRequest
-	26,  // 91: hq.v1.InstanceService.GetInstance:input_type -> hq.v1.GetInstanceRequest
-	28,  // 92: hq.v1.InstanceService.FindInstances:input_type -> hq.v1.FindInstancesRequest
-	30,  // 93: hq.v1.InstanceService.CountInstances:input_type -> hq.v1.CountInstancesRequest
-	36,  // 94: hq.v1.InstanceService.WatchInstances:input_type -> hq.v1.WatchInstancesRequest
-	40,  // 95: hq.v1.InstanceService.GetRevision:input_type -> hq.v1.GetRevisionRequest
-	42,  // 96: hq.v1.InstanceService.BeginReporting:input_type -> hq.v1.BeginReportingRequest
-	44,  // 97: hq.v1.InstanceService.BeginReportings:input_type -> hq.v1.BeginReportingsRequest
-	47,  // 98: hq.v1.InstanceService.ReportStatus:input_type -> hq.v1.ReportStatusRequest
-	49,  // 99: hq.v1.InstanceService.ReportStatuses:input_type -> hq.v1.ReportStatusesRequest
-	33,  // 100: hq.v1.InstanceService.ListSilences:input_type -> hq.v1.ListSilencesRequest
-	52,  // 101: hq.v1.InstanceService.ExplainInstance:input_type -> hq.v1.ExplainInstanceRequest
-	13,  // 102: hq.v1.InstanceService.CreateInstance:output_type -> hq.v1.CreateInstanceResponse
-	15,  // 103: hq.v1.InstanceService.UpdateInstance:output_type -> hq.v1.UpdateInstanceResponse
-	17,  // 104: hq.v1.InstanceService.DeleteInstance:output_type -> hq.v1.DeleteInstanceResponse
-	19,  // 105: hq.v1.InstanceService.ApplyInstances:output_type -> hq.v1.ApplyInstancesResponse
-	23,  // 106: hq.v1.InstanceService.PutRevision:output_type -> hq.v1.PutRevisionResponse
-	25,  // 107: hq.v1.InstanceService.DeleteRevision:output_type -> hq.v1.DeleteRevisionResponse
-	27,  // 108: hq.v1.InstanceService.GetInstance:output_type -> hq.v1.GetInstanceResponse
-	29,  // 109: hq.v1.InstanceService.FindInstances:output_type -> hq.v1.FindInstancesResponse
-	31,  // 110: hq.v1.InstanceService.CountInstances:output_type -> hq.v1.CountInstancesResponse
-	37,  // 111: hq.v1.InstanceService.WatchInstances:output_type -> hq.v1.WatchInstancesResponse
-	41,  // 112: hq.v1.InstanceService.GetRevision:output_type -> hq.v1.GetRevisionResponse
-	43,  // 113: hq.v1.InstanceService.BeginReporting:output_type -> hq.v1.BeginReportingResponse
-	45,  // 114: hq.v1.InstanceService.BeginReportings:output_type -> hq.v1.BeginReportingsResponse
-	48,  // 115: hq.v1.InstanceService.ReportStatus:output_type -> hq.v1.ReportStatusResponse
-	50,  // 116: hq.v1.InstanceService.ReportStatuses:output_type -> hq.v1.ReportStatusesResponse
-	34,  // 117: hq.v1.InstanceService.ListSilences:output_type -> hq.v1.ListSilencesResponse
-	53,  // 118: hq.v1.InstanceService.ExplainInstance:output_type -> hq.v1.ExplainInstanceResponse
-	102, // [102:119] is the sub-list for method output_type
-	85,  // [85:102] is the sub-list for method input_type
-	85,  // [85:85] is the sub-list for extension type_name
-	85,  // [85:85] is the sub-list for extension extendee
-	0,   // [0:85] is the sub-list for field type_name
+	5,   // 6: hq.v1.InstanceFilter.agent:type_name -> hq.v1.AgentFilter
+	13,  // 7: hq.v1.InstanceFilter.label_requirement:type_name -> hq.v1.LabelRequirement
+	4,   // 8: hq.v1.LabelRequirement.operator:type_name -> hq.v1.LabelOperator
+	61,  // 9: hq.v1.CreateInstanceRequest.instance:type_name -> hq.v1.Instance
+	61,  // 10: hq.v1.CreateInstanceResponse.instance:type_name -> hq.v1.Instance
+	61,  // 11: hq.v1.UpdateInstanceRequest.instance:type_name -> hq.v1.Instance
+	62,  // 12: hq.v1.UpdateInstanceRequest.update_mask:type_name -> google.protobuf.FieldMask
+	61,  // 13: hq.v1.UpdateInstanceResponse.instance:type_name -> hq.v1.Instance
+	61,  // 14: hq.v1.ApplyInstancesRequest.instance:type_name -> hq.v1.Instance
+	22,  // 15: hq.v1.ApplyInstancesResponse.result:type_name -> hq.v1.ApplyResult
+	6,   // 16: hq.v1.ApplyResult.outcome:type_name -> hq.v1.ApplyOutcome
+	23,  // 17: hq.v1.ApplyResult.error:type_name -> hq.v1.ItemError
+	63,  // 18: hq.v1.PutRevisionRequest.revision:type_name -> hq.v1.InstanceRevision
+	62,  // 19: hq.v1.PutRevisionRequest.update_mask:type_name -> google.protobuf.FieldMask
+	61,  // 20: hq.v1.PutRevisionResponse.instance:type_name -> hq.v1.Instance
+	61,  // 21: hq.v1.DeleteRevisionResponse.instance:type_name -> hq.v1.Instance
+	62,  // 22: hq.v1.GetInstanceRequest.field_mask:type_name -> google.protobuf.FieldMask
+	10,  // 23: hq.v1.GetInstanceRequest.read:type_name -> hq.v1.ReadOptions
+	61,  // 24: hq.v1.GetInstanceResponse.instance:type_name -> hq.v1.Instance
+	11,  // 25: hq.v1.GetInstanceResponse.sources:type_name -> hq.v1.Source
+	12,  // 26: hq.v1.FindInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
+	62,  // 27: hq.v1.FindInstancesRequest.field_mask:type_name -> google.protobuf.FieldMask
+	10,  // 28: hq.v1.FindInstancesRequest.read:type_name -> hq.v1.ReadOptions
+	61,  // 29: hq.v1.FindInstancesResponse.instances:type_name -> hq.v1.Instance
+	11,  // 30: hq.v1.FindInstancesResponse.sources:type_name -> hq.v1.Source
+	12,  // 31: hq.v1.CountInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
+	7,   // 32: hq.v1.CountInstancesRequest.group_by:type_name -> hq.v1.CountGroup
+	10,  // 33: hq.v1.CountInstancesRequest.read:type_name -> hq.v1.ReadOptions
+	34,  // 34: hq.v1.CountInstancesResponse.groups:type_name -> hq.v1.InstanceCount
+	11,  // 35: hq.v1.CountInstancesResponse.sources:type_name -> hq.v1.Source
+	12,  // 36: hq.v1.ListSilencesRequest.filter:type_name -> hq.v1.InstanceFilter
+	10,  // 37: hq.v1.ListSilencesRequest.read:type_name -> hq.v1.ReadOptions
+	37,  // 38: hq.v1.ListSilencesResponse.silences:type_name -> hq.v1.InstanceSilence
+	11,  // 39: hq.v1.ListSilencesResponse.sources:type_name -> hq.v1.Source
+	60,  // 40: hq.v1.ListSilencesResponse.report_interval:type_name -> google.protobuf.Duration
+	12,  // 41: hq.v1.WatchInstancesRequest.filter:type_name -> hq.v1.InstanceFilter
+	60,  // 42: hq.v1.WatchInstancesRequest.bookmark_interval:type_name -> google.protobuf.Duration
+	8,   // 43: hq.v1.WatchInstancesResponse.kind:type_name -> hq.v1.WatchKind
+	40,  // 44: hq.v1.WatchInstancesResponse.events:type_name -> hq.v1.WatchEvent
+	11,  // 45: hq.v1.WatchInstancesResponse.sources:type_name -> hq.v1.Source
+	61,  // 46: hq.v1.WatchEvent.put:type_name -> hq.v1.Instance
+	41,  // 47: hq.v1.WatchEvent.delete:type_name -> hq.v1.InstanceRef
+	41,  // 48: hq.v1.WatchEvent.left:type_name -> hq.v1.InstanceRef
+	63,  // 49: hq.v1.GetRevisionResponse.revision:type_name -> hq.v1.InstanceRevision
+	64,  // 50: hq.v1.GetRevisionResponse.allocation:type_name -> hq.v1.ResourceAllocation
+	11,  // 51: hq.v1.GetRevisionResponse.source:type_name -> hq.v1.Source
+	60,  // 52: hq.v1.BeginReportingResponse.report_interval:type_name -> google.protobuf.Duration
+	60,  // 53: hq.v1.BeginReportingResponse.liveness_timeout:type_name -> google.protobuf.Duration
+	44,  // 54: hq.v1.BeginReportingsRequest.begin:type_name -> hq.v1.BeginReportingRequest
+	48,  // 55: hq.v1.BeginReportingsResponse.result:type_name -> hq.v1.BeginResult
+	45,  // 56: hq.v1.BeginResult.answer:type_name -> hq.v1.BeginReportingResponse
+	23,  // 57: hq.v1.BeginResult.error:type_name -> hq.v1.ItemError
+	65,  // 58: hq.v1.ReportStatusRequest.revision:type_name -> hq.v1.RevisionStatus
+	60,  // 59: hq.v1.ReportStatusResponse.next_report_in:type_name -> google.protobuf.Duration
+	49,  // 60: hq.v1.ReportStatusesRequest.report:type_name -> hq.v1.ReportStatusRequest
+	53,  // 61: hq.v1.ReportStatusesResponse.result:type_name -> hq.v1.ReportResult
+	60,  // 62: hq.v1.ReportStatusesResponse.next_report_in:type_name -> google.protobuf.Duration
+	23,  // 63: hq.v1.ReportResult.error:type_name -> hq.v1.ItemError
+	60,  // 64: hq.v1.ReportResult.next_report_in:type_name -> google.protobuf.Duration
+	66,  // 65: hq.v1.ExplainInstanceResponse.meta:type_name -> hq.v1.InstanceMeta
+	67,  // 66: hq.v1.ExplainInstanceResponse.ready:type_name -> hq.v1.Condition
+	56,  // 67: hq.v1.ExplainInstanceResponse.revision:type_name -> hq.v1.RevisionExplanation
+	57,  // 68: hq.v1.ExplainInstanceResponse.guard:type_name -> hq.v1.GuardState
+	11,  // 69: hq.v1.ExplainInstanceResponse.sources:type_name -> hq.v1.Source
+	68,  // 70: hq.v1.ExplainInstanceResponse.node_suspended_until:type_name -> google.protobuf.Timestamp
+	67,  // 71: hq.v1.ExplainInstanceResponse.agent:type_name -> hq.v1.Condition
+	69,  // 72: hq.v1.RevisionExplanation.target:type_name -> hq.v1.RevisionTarget
+	67,  // 73: hq.v1.RevisionExplanation.installed:type_name -> hq.v1.Condition
+	67,  // 74: hq.v1.RevisionExplanation.ready:type_name -> hq.v1.Condition
+	68,  // 75: hq.v1.RevisionExplanation.last_heartbeat_time:type_name -> google.protobuf.Timestamp
+	60,  // 76: hq.v1.RevisionExplanation.silent_for:type_name -> google.protobuf.Duration
+	60,  // 77: hq.v1.RevisionExplanation.deadline_in:type_name -> google.protobuf.Duration
+	68,  // 78: hq.v1.RevisionExplanation.not_since:type_name -> google.protobuf.Timestamp
+	60,  // 79: hq.v1.RevisionExplanation.report_interval:type_name -> google.protobuf.Duration
+	60,  // 80: hq.v1.RevisionExplanation.timeout:type_name -> google.protobuf.Duration
+	70,  // 81: hq.v1.RevisionExplanation.container:type_name -> hq.v1.ContainerStatus
+	68,  // 82: hq.v1.GuardState.since:type_name -> google.protobuf.Timestamp
+	68,  // 83: hq.v1.GuardState.until:type_name -> google.protobuf.Timestamp
+	58,  // 84: hq.v1.GuardState.override:type_name -> hq.v1.GuardOverride
+	9,   // 85: hq.v1.GuardOverride.kind:type_name -> hq.v1.GuardOverrideKind
+	68,  // 86: hq.v1.GuardOverride.since:type_name -> google.protobuf.Timestamp
+	68,  // 87: hq.v1.GuardOverride.until:type_name -> google.protobuf.Timestamp
+	14,  // 88: hq.v1.InstanceService.CreateInstance:input_type -> hq.v1.CreateInstanceRequest
+	16,  // 89: hq.v1.InstanceService.UpdateInstance:input_type -> hq.v1.UpdateInstanceRequest
+	18,  // 90: hq.v1.InstanceService.DeleteInstance:input_type -> hq.v1.DeleteInstanceRequest
+	20,  // 91: hq.v1.InstanceService.ApplyInstances:input_type -> hq.v1.ApplyInstancesRequest
+	24,  // 92: hq.v1.InstanceService.PutRevision:input_type -> hq.v1.PutRevisionRequest
+	26,  // 93: hq.v1.InstanceService.DeleteRevision:input_type -> hq.v1.DeleteRevisionRequest
+	28,  // 94: hq.v1.InstanceService.GetInstance:input_type -> hq.v1.GetInstanceRequest
+	30,  // 95: hq.v1.InstanceService.FindInstances:input_type -> hq.v1.FindInstancesRequest
+	32,  // 96: hq.v1.InstanceService.CountInstances:input_type -> hq.v1.CountInstancesRequest
+	38,  // 97: hq.v1.InstanceService.WatchInstances:input_type -> hq.v1.WatchInstancesRequest
+	42,  // 98: hq.v1.InstanceService.GetRevision:input_type -> hq.v1.GetRevisionRequest
+	44,  // 99: hq.v1.InstanceService.BeginReporting:input_type -> hq.v1.BeginReportingRequest
+	46,  // 100: hq.v1.InstanceService.BeginReportings:input_type -> hq.v1.BeginReportingsRequest
+	49,  // 101: hq.v1.InstanceService.ReportStatus:input_type -> hq.v1.ReportStatusRequest
+	51,  // 102: hq.v1.InstanceService.ReportStatuses:input_type -> hq.v1.ReportStatusesRequest
+	35,  // 103: hq.v1.InstanceService.ListSilences:input_type -> hq.v1.ListSilencesRequest
+	54,  // 104: hq.v1.InstanceService.ExplainInstance:input_type -> hq.v1.ExplainInstanceRequest
+	15,  // 105: hq.v1.InstanceService.CreateInstance:output_type -> hq.v1.CreateInstanceResponse
+	17,  // 106: hq.v1.InstanceService.UpdateInstance:output_type -> hq.v1.UpdateInstanceResponse
+	19,  // 107: hq.v1.InstanceService.DeleteInstance:output_type -> hq.v1.DeleteInstanceResponse
+	21,  // 108: hq.v1.InstanceService.ApplyInstances:output_type -> hq.v1.ApplyInstancesResponse
+	25,  // 109: hq.v1.InstanceService.PutRevision:output_type -> hq.v1.PutRevisionResponse
+	27,  // 110: hq.v1.InstanceService.DeleteRevision:output_type -> hq.v1.DeleteRevisionResponse
+	29,  // 111: hq.v1.InstanceService.GetInstance:output_type -> hq.v1.GetInstanceResponse
+	31,  // 112: hq.v1.InstanceService.FindInstances:output_type -> hq.v1.FindInstancesResponse
+	33,  // 113: hq.v1.InstanceService.CountInstances:output_type -> hq.v1.CountInstancesResponse
+	39,  // 114: hq.v1.InstanceService.WatchInstances:output_type -> hq.v1.WatchInstancesResponse
+	43,  // 115: hq.v1.InstanceService.GetRevision:output_type -> hq.v1.GetRevisionResponse
+	45,  // 116: hq.v1.InstanceService.BeginReporting:output_type -> hq.v1.BeginReportingResponse
+	47,  // 117: hq.v1.InstanceService.BeginReportings:output_type -> hq.v1.BeginReportingsResponse
+	50,  // 118: hq.v1.InstanceService.ReportStatus:output_type -> hq.v1.ReportStatusResponse
+	52,  // 119: hq.v1.InstanceService.ReportStatuses:output_type -> hq.v1.ReportStatusesResponse
+	36,  // 120: hq.v1.InstanceService.ListSilences:output_type -> hq.v1.ListSilencesResponse
+	55,  // 121: hq.v1.InstanceService.ExplainInstance:output_type -> hq.v1.ExplainInstanceResponse
+	105, // [105:122] is the sub-list for method output_type
+	88,  // [88:105] is the sub-list for method input_type
+	88,  // [88:88] is the sub-list for extension type_name
+	88,  // [88:88] is the sub-list for extension extendee
+	0,   // [0:88] is the sub-list for field type_name
 }
 
 func init() { file_hqpb_v1_service_proto_init() }
@@ -4652,9 +4814,9 @@ func file_hqpb_v1_service_proto_init() {
 		return
 	}
 	file_hqpb_v1_instance_proto_init()
-	file_hqpb_v1_service_proto_msgTypes[23].OneofWrappers = []any{}
-	file_hqpb_v1_service_proto_msgTypes[26].OneofWrappers = []any{}
-	file_hqpb_v1_service_proto_msgTypes[29].OneofWrappers = []any{
+	file_hqpb_v1_service_proto_msgTypes[24].OneofWrappers = []any{}
+	file_hqpb_v1_service_proto_msgTypes[27].OneofWrappers = []any{}
+	file_hqpb_v1_service_proto_msgTypes[30].OneofWrappers = []any{
 		(*WatchEvent_Put)(nil),
 		(*WatchEvent_Delete)(nil),
 		(*WatchEvent_Left)(nil),
@@ -4664,8 +4826,8 @@ func file_hqpb_v1_service_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hqpb_v1_service_proto_rawDesc), len(file_hqpb_v1_service_proto_rawDesc)),
-			NumEnums:      9,
-			NumMessages:   49,
+			NumEnums:      10,
+			NumMessages:   50,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

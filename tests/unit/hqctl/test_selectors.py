@@ -1,0 +1,72 @@
+"""Selectors of labels: what they require, and where one is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqcli.selectors import BadSelector, is_met, put_selector
+from hqpb.v1 import service_pb2 as pb
+
+IN, NOT_IN = pb.LABEL_OPERATOR_IN, pb.LABEL_OPERATOR_NOT_IN
+EXISTS, ABSENT = pb.LABEL_OPERATOR_EXISTS, pb.LABEL_OPERATOR_DOES_NOT_EXIST
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "required"),
+    [
+        ("engine=php,tier==1", {"engine": "php", "tier": "1"}, []),
+        ("a=", {"a": ""}, []),
+        ("a=1,a=2", {"a": "1"}, [("a", IN, ["2"])]),
+        ("a!=b", {}, [("a", NOT_IN, ["b"])]),
+        ("a in (b)", {"a": "b"}, []),
+        ("a in (b, c),d notin(e,)", {}, [("a", IN, ["b", "c"]), ("d", NOT_IN, ["e", ""])]),
+        (" hq.io/tier , !old", {}, [("hq.io/tier", EXISTS, []), ("old", ABSENT, [])]),
+        ("in in (in)", {"in": "in"}, []),
+    ],
+)
+def test_a_selector_is_read_as_kubectl_reads_it(
+    text: str, labels: dict[str, str], required: list[tuple[str, int, list[str]]]
+) -> None:
+    where = pb.InstanceFilter()
+    put_selector(text, where)
+    assert dict(where.labels) == labels
+    assert [(one.key, one.operator, list(one.value)) for one in where.label_requirement] == required
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "character 1, at its end: expected a key"),
+        ("=b", "character 1, before '=': expected a key"),
+        ("a=1,", "character 5, at its end: expected a key"),
+        ("a in b", "character 6, before 'b': expected '(' after in"),
+        ("a in (b", "character 8, at its end: expected ','"),
+        ("a notin (b;c) d", "character 15, before 'd': expected ','"),
+        ("tier exists", "character 6, before 'exists': expected ','"),
+        ("!", "character 2, at its end: expected a key"),
+        ("a==(b)", "character 4, before '(': expected a value"),
+    ],
+)
+def test_a_selector_that_is_wrong_says_at_which_character(text: str, said: str) -> None:
+    where = pb.InstanceFilter()
+    with pytest.raises(BadSelector, match=r"write e\.g\.") as fault:
+        put_selector(text, where)
+    assert said in str(fault.value)
+    assert not where.ByteSize()
+
+
+@pytest.mark.parametrize(
+    ("text", "meets", "misses"),
+    [
+        ("a in (b,c)", {"a": "c"}, {"a": "d"}),
+        ("a notin (b)", {}, {"a": "b"}),
+        ("a", {"a": ""}, {}),
+        ("!a", {"b": ""}, {"a": ""}),
+    ],
+)
+def test_labels_meet_a_requirement_or_not(text: str, meets: dict[str, str], misses: dict[str, str]) -> None:
+    where = pb.InstanceFilter()
+    put_selector(text, where)
+    [one] = where.label_requirement
+    assert is_met(one, meets)
+    assert not is_met(one, misses)
