@@ -164,6 +164,9 @@ class Order:
         end: how it ended; None: it did not.
         largest: the largest batch.
         switched: how many instances it switched.
+        promotes_at_s: when people promote the step that waits for them; None: never. `aborts_at_s`: likewise.
+        check: what a check says: None: that is not known.
+        most_switched: by the number of steps that were over, how many instances were switched at most.
     """
 
     world: World
@@ -173,6 +176,10 @@ class Order:
     end: plan.Step | None = None
     largest: int = 0
     switched: int = 0
+    promotes_at_s: float | None = None
+    aborts_at_s: float | None = None
+    check: Callable[[World], bool | None] = lambda _: True
+    most_switched: dict[int, int] = field(default_factory=dict)
     meter: Meter = field(default_factory=lambda: Meter(0.0, 0.0))
 
     def begin(self, ailing: frozenset[Key] | None = None) -> Order:
@@ -209,15 +216,34 @@ class Order:
         found = self.meter.evidence.update(stages, restarts, progress, self.meter.now_s, self.policy.soak_s)
         fell = (progress.fell | found.fell) - found.recovered
         self.progress = progress = replace(progress, fell=fell, failed=progress.failed | found.failed)
+        if self.aborts_at_s is not None and self.world.now_s >= self.aborts_at_s:
+            self.end = plan.Failed("aborted")
+            return
+        if self.promotes_at_s is not None and self.world.now_s >= self.promotes_at_s:
+            self.progress = progress = replace(progress, promoted=progress.steps_over + 1)
+        step = progress.step
+        if step is not None and step.hold_s and not (step.check or progress.batch or self.world.away):
+            self.meter.note_held()
+        self._note_switched()
         to_switch = len(keys_in(stages, *plan.NOT_SWITCHED).intersection(progress.batch))
-        mark = (self.meter.evidence.progress, progress.batch, to_switch, frozenset(self.world.away), progress.proven)
+        mark = (
+            *(self.meter.evidence.progress, progress.batch, to_switch, frozenset(self.world.away), progress.proven),
+            progress.steps_over,
+        )
         self.meter.note_mark(mark)
         is_disturbed = bool(found.fell or found.failed or to_switch)
         self.meter.note_calm(is_calm=not progress.batch and is_calm(stages, progress), is_disturbed=is_disturbed)
         self._obey(self._step(stages))
 
     def _step(self, stages: Stages) -> plan.Step:
-        return plan.next_step(self.policy, stages, self.progress, self.meter.stalled_s, self.meter.calm_s)
+        meter = self.meter
+        return plan.next_step(self.policy, stages, self.progress, meter.stalled_s, meter.calm_s, meter.step_s)
+
+    def _note_switched(self) -> None:
+        """Hosts that are dead show nothing, so others take their place."""
+        count = sum(host.wanted == self.revision and not host.dead for host in self.world.hosts)
+        over = self.progress.steps_over
+        self.most_switched[over] = max(count, self.most_switched.get(over, 0))
 
     def _obey(self, step: plan.Step) -> None:
         progress = self.progress
@@ -235,10 +261,24 @@ class Order:
                 self.progress = replace(progress, batch=(), batches_done=progress.batches_done + 1, failed=failed_now)
             case plan.Prove(instances) | plan.Finished(_, instances) if not self._have_reported(instances):
                 pass
-            case plan.Prove():
-                self.progress = replace(progress, proven=True)
+            case plan.Prove() | plan.StepOver() | plan.AskCheck():
+                self._obey_step(step)
             case plan.Finished() | plan.Failed():
                 self.end = step
+
+    def _obey_step(self, step: plan.Prove | plan.StepOver | plan.AskCheck) -> None:
+        if isinstance(step, plan.Prove):
+            self.progress = replace(self.progress, proven=True)
+            return
+        if isinstance(step, plan.StepOver):
+            self.progress = replace(self.progress, steps_over=self.progress.steps_over + 1)
+            self.meter.begin_step()
+            return
+        verdict = self.check(self.world)
+        if verdict is False:
+            self.end = plan.Failed("the check is beyond its bound")
+        elif verdict and not self.world.away:
+            self.meter.note_held()
 
     def _have_reported(self, instances: frozenset[Key]) -> bool:
         return all(self.world.now_s - self.world.host(key).heard_s <= 1.5 * REPORT_S for key in instances)

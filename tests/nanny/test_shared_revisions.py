@@ -17,7 +17,7 @@ from nanny.actions.needs import Needs, need_of, needs_of
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import ManagedService, RunningAction
 from nanny.automaton.states import Action, Current, SnapshotEvent, Target
-from nanny.automaton.step import SnapshotAutomaton, refusal
+from nanny.automaton.step import SnapshotAutomaton, refusal, step_refusal
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content, read_content
@@ -82,7 +82,7 @@ class History:
 
     def __init__(self, rng: random.Random, find_needs: Callable[[ManagedService, Content], Needs]) -> None:
         self.rng, self.nodes, self.step = rng, Nodes(), SnapshotAutomaton()
-        self.service = ManagedService()
+        self.service = ManagedService(rolls_back=rng.random() < 0.5)
         self._needs = find_needs
 
     def order(self) -> None:
@@ -100,23 +100,40 @@ class History:
             if not running:
                 return
             one = self.rng.choice(running)
+            if one.action is Action.ACTIVATE and self.rng.random() < 0.3:
+                self._in_steps(one)
+                self.check()
+                continue
             self._act(one)
             self.check()
             self.service = self.step.end_action(self.service, one.snapshot, one.number, SnapshotEvent.DONE)
             self.check()
 
+    def _in_steps(self, running: RunningAction) -> None:
+        """A few instances are switched; then people promote or abort it, or nobody does anything."""
+        self._switch(CONTENTS[running.snapshot], 1)
+        said = self.rng.choice(("promote", "abort", ""))
+        if said and not step_refusal(self.service, running.snapshot):
+            if said == "promote":
+                self.service = self.step.promote_step(self.service, running.snapshot, 2)
+            else:
+                self.service = self.step.abort_rollout(self.service, running.snapshot)
+
     def _act(self, running: RunningAction) -> None:
         content = CONTENTS[running.snapshot]
         if running.action is Action.ACTIVATE:
-            for key in content.placements:
-                after = switched_instance(content, key, self._subject().held_instance(key), "")
-                if after is not None:
-                    self.nodes.store(key, after)
+            self._switch(content, len(content.placements))
             return
         for _ in range(20):
             if not self._lower(running, content):
                 return
         raise AssertionError(f"{running} does not end: {self.service}")
+
+    def _switch(self, content: Content, count: int) -> None:
+        for key in sorted(content.placements)[:count]:
+            after = switched_instance(content, key, self._subject().held_instance(key), "")
+            if after is not None:
+                self.nodes.store(key, after)
 
     def _lower(self, running: RunningAction, content: Content) -> bool:
         """One look of an action that is no roll-out; whether there was something to do."""
@@ -145,13 +162,15 @@ class History:
                     assert rank_of(there) >= rank_of(least), f"{snapshot} is {state.current}, {name} has {there}"
 
     def check_rest(self) -> None:
-        """Nothing runs that no snapshot wants."""
+        """Nothing runs that no snapshot wants; where people aborted, what served before is left alone."""
         if list(self.service.running()):
             return
-        wanted = self.service.wanted_active()
+        wanted, tuples = self.service.wanted_active(), self.service.tuples
+        is_short = bool(wanted) and tuples[wanted].current is not Current.ACTIVE
+        pending = [one for one, state in tuples.items() if is_short and state.current is Current.DEACTIVATE_PENDING]
         for key, instance in self.nodes.picture.instances.items():
             runs = [one.id for one in instance.spec.revision if one.target == READY]
-            named = wanted and key in CONTENTS[wanted].placements
+            named = any(key in CONTENTS[one].placements for one in (wanted, *pending) if one)
             assert not runs or named, f"{key} runs {runs}, {wanted or 'none'} is wanted ACTIVE: {self.service}"
 
 
