@@ -1,14 +1,12 @@
-"""Notices: recipients, channels, and failed deliveries."""
+"""Notices: who hears them, and the channels that carry them."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
 import re
 import smtplib
 import ssl
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from ssl import SSLContext
@@ -17,19 +15,11 @@ from typing import Final, Protocol
 from control.outgoing import OutgoingCallFailed
 from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import BadAddress, Destinations, not_listed
-from walle.work.book import Notice
-from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, Project, Recipient, Severity
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, NoticeRecord, Project, Recipient, Severity
 
-log = logging.getLogger(__name__)
-
-_KEPT: Final = 1000
-_MOST_WAITING: Final = 1_000  # of one project
-_ATTEMPTS: Final = 3
-_RETRY_S: Final = 5.0
 _MAIL: Final = re.compile(
     r"[A-Za-z0-9_][A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{0,63}@[A-Za-z0-9]([A-Za-z0-9.-]{0,251}[A-Za-z0-9])?"
 )
-_LEVELS: Final = {SEVERITY_ERROR: logging.ERROR, SEVERITY_CRITICAL: logging.ERROR}
 
 
 class Way(Protocol):
@@ -38,7 +28,7 @@ class Way(Protocol):
     def takes(self, address: str) -> bool:
         """Whether this channel handles such an address."""
 
-    async def deliver(self, address: str, notice: Notice) -> None:
+    async def deliver(self, address: str, notice: NoticeRecord) -> None:
         """Raises OSError: not delivered."""
 
 
@@ -72,82 +62,16 @@ def warnings_of(project: Project) -> list[str]:
     return [] if heard else [f"project {project.id}: nobody receives critical notices: add a recipient"]
 
 
-class Outbox:
-    """Queues notices and delivers them, each to everybody who hears it; those of a project hold up no other's.
-
-    Attributes:
-        recent: the last thousand, oldest first.
-        sent, lost: how many deliveries there were, by severity.
-    """
-
-    def __init__(
-        self, ways: Sequence[Way], recipients: Callable[[str], Sequence[Recipient]], retry_s: float = _RETRY_S
-    ) -> None:
-        """`recipients`: of a project; of the administrators for the empty name."""
-        self._ways, self._recipients, self._retry_s = ways, recipients, retry_s
-        self._queues: dict[str, asyncio.Queue[Notice]] = {}
-        self._new: asyncio.Queue[asyncio.Queue[Notice]] = asyncio.Queue()
-        self.recent: deque[Notice] = deque(maxlen=_KEPT)
-        self.sent: Counter[str] = Counter()
-        self.lost: Counter[str] = Counter()
-
-    def send(self, notices: Iterable[Notice]) -> None:
-        """Never waits; a full queue loses the notice, which is counted and logged."""
-        for notice in notices:
-            level = _LEVELS.get(notice.severity, logging.INFO)
-            log.log(level, "%s: %s", notice.project or "all", " ".join(notice.text.split()))
-            self.recent.append(notice)
-            try:
-                self._queue_of(notice.project).put_nowait(notice)
-            except asyncio.QueueFull:
-                self.lost[severity_name(notice.severity)] += 1
-
-    async def run(self) -> None:
-        """Deliver until cancelled: its owners choose a project's recipients, who may be slow, or many."""
-        async with asyncio.TaskGroup() as projects:
-            while True:
-                projects.create_task(self._deliver_all(await self._new.get()))
-
-    def _queue_of(self, project: str) -> asyncio.Queue[Notice]:
-        queue = self._queues.get(project)
-        if queue is None:
-            queue = self._queues[project] = asyncio.Queue(maxsize=_MOST_WAITING)
-            self._new.put_nowait(queue)
-        return queue
-
-    async def _deliver_all(self, queue: asyncio.Queue[Notice]) -> None:
-        while True:
-            notice = await queue.get()
-            for address in addresses_for(self._recipients(notice.project), notice.severity):
-                await self._deliver(address, notice)
-
-    async def _deliver(self, address: str, notice: Notice) -> None:
-        way = next((way for way in self._ways if way.takes(address)), None)
-        if way is None:
-            self._lose(address, notice, "no delivery is configured for such an address")
-            return
-        for attempt in range(_ATTEMPTS):
-            try:
-                await way.deliver(address, notice)
-            except OSError as error:
-                if attempt + 1 == _ATTEMPTS:
-                    self._lose(address, notice, str(error))
-                else:
-                    await asyncio.sleep(self._retry_s * 2**attempt)
-            else:
-                self.sent[severity_name(notice.severity)] += 1
-                return
-
-    def _lose(self, address: str, notice: Notice, why: str) -> None:
-        self.lost[severity_name(notice.severity)] += 1
-        log.error("notice to %s not delivered: %s: %s", address, why, notice.text)
-
-
 _TIMEOUT_S: Final = 10.0
 
 
+def delivery_id(notice: NoticeRecord) -> str:
+    """The same when a delivery is repeated because it is not known whether it arrived."""
+    return f"{notice.id}-{notice.rounds}"
+
+
 class WebhookNotifier:
-    """POSTs `{"severity", "project", "host", "text"}`; anything but 2xx is a failure."""
+    """POSTs `{"id", "severity", "project", "host", "text", "count"}`; anything but 2xx is a failure."""
 
     def __init__(self, destinations: Destinations, calls: OutgoingCalls) -> None:
         self._destinations, self._calls = destinations, calls
@@ -155,8 +79,10 @@ class WebhookNotifier:
     def takes(self, address: str) -> bool:
         return not is_mail_address(address) and not why_not_notified(address, self._destinations)
 
-    async def deliver(self, address: str, notice: Notice) -> None:
+    async def deliver(self, address: str, notice: NoticeRecord) -> None:
         body = {
+            "id": delivery_id(notice),
+            "count": notice.count,
             "severity": severity_name(notice.severity),
             "project": notice.project,
             "host": notice.host,
@@ -198,16 +124,19 @@ class Mail:
     def takes(self, address: str) -> bool:
         return is_mail_address(address)
 
-    async def deliver(self, address: str, notice: Notice) -> None:
+    async def deliver(self, address: str, notice: NoticeRecord) -> None:
         await asyncio.to_thread(self._send, address, notice)
 
-    def _send(self, address: str, notice: Notice) -> None:
+    def _send(self, address: str, notice: NoticeRecord) -> None:
         mail = EmailMessage()
         # A line break in a subject would inject a header.
         subject = " ".join(notice.text.split())[:150]
         mail["Subject"] = f"[wall-e {severity_name(notice.severity)}] {subject}"
         mail["From"], mail["To"] = self._server.sender, address
-        mail.set_content(f"{notice.text}\n\nproject: {notice.project or 'all'}\nhost: {notice.host or '-'}\n")
+        mail["Message-ID"] = f"<{delivery_id(notice)}@{self._server.sender.rpartition('@')[2]}>"
+        mail.set_content(
+            f"{notice.text}\n\nproject: {notice.project or 'all'}\nhost: {notice.host or '-'}\ntimes: {notice.count}\n"
+        )
         try:
             with smtplib.SMTP(self._server.host, self._server.port, timeout=_TIMEOUT_S) as smtp:
                 if self._server.user:

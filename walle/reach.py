@@ -17,7 +17,7 @@ from serving.rights.access import Access
 from serving.rights.reach import Check
 from serving.rights.rules import AuditLevel, Role, Rule
 from wallepb.v1.host_pb2 import Host, Location
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Project, Scenario
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, NoticeRecord, Project, Scenario
 from wallepb.v1.service_pb2 import STEERING_PAUSE
 
 ORDER: Final = Rule(
@@ -47,12 +47,14 @@ class WalleAccessChecks:
         project: Callable[[str], Project | None],
         scenario: Callable[[str], Scenario | None],
         machine_named: Callable[[str], str] = str,
+        notice: Callable[[str], NoticeRecord | None] = lambda _: None,
     ) -> None:
         """These look a record up: in memory, or in the transaction of an order.
 
         `machine_named`: the name of a machine that is given by name or number.
         """
         self._host, self._project, self._scenario, self._machine_named = host, project, scenario, machine_named
+        self._notice = notice
 
     # --- orders -------------------------------------------------------------------------------------------------------
 
@@ -85,6 +87,8 @@ class WalleAccessChecks:
     def check_machine_import(self, request: Any, access: Access) -> None:
         for machine in request.machines:
             access.check_node(machine.name, _STAFF, "machines.name")
+        for host in request.hosts:
+            access.check_node(host.host, _STAFF, "hosts.host")
 
     def check_machine_removal(self, request: Any, access: Access) -> None:
         access.check_node(request.machine, _STAFF, "machine")
@@ -118,6 +122,11 @@ class WalleAccessChecks:
                 raise _no_scenario(request.scenario)
             what = f"end scenario {request.scenario} of somebody else"
             _check_everything(access, what, only_stops=not request.done)
+
+    def check_notice(self, request: Any, access: Access) -> None:
+        notice = self._notice(request.notice)
+        if notice is None or not self.may_see_notice(notice, access):
+            raise OutOfReach(f"notice {request.notice} does not exist", key=request.notice)
 
     def check_steering(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
@@ -158,6 +167,7 @@ class WalleAccessChecks:
             "release_tasks": self.project,
             "import_machines": self.check_machine_import,
             "remove_machine": self.check_machine_removal,
+            "acknowledge_notice": self.check_notice,
         }[what]
 
     # --- reads --------------------------------------------------------------------------------------------------------
@@ -172,6 +182,10 @@ class WalleAccessChecks:
     def may_see_scenario(self, scenario: Scenario, access: Access) -> bool:
         """Whether the caller may see this scenario: it is the caller's, or all of its hosts are within reach."""
         return scenario.by == access.name or all(self.may_see_host(one.name, access) for one in scenario.host)
+
+    def may_see_notice(self, notice: NoticeRecord, access: Access) -> bool:
+        """Whether the caller may see this notice: it says what executors and CMSs answered."""
+        return self.may_address(notice.project, notice.host, access)
 
     def may_see_project(self, name: str, access: Access) -> bool:
         """Whether the caller may see this project: it owns it, or sees everything."""

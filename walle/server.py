@@ -16,22 +16,23 @@ from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 from store.port import Store
 from walle.api.inventory import Inventory
+from walle.api.notices import NoticesApi
 from walle.api.orders import Telling, WalleOrders
 from walle.api.reads import WalleReads
 from walle.healing.decision import SETTLE_MS
-from walle.notices import Mail, Outbox, WebhookNotifier
+from walle.notices import Mail, WebhookNotifier
 from walle.outgoing.calls import OutgoingCalls
 from walle.process.automaton import WalleSupervisor
 from walle.process.config import FileConfig
 from walle.process.hq import Hq, NoHq
 from walle.process.metrics import METRICS
-from walle.process.parts import CmsEvents, ConfiguredProviders
+from walle.process.parts import ConfiguredProviders
 from wallepb.v1.project_pb2 import Recipient
 
 
 def _subject(request: Any) -> str:
     """For the audit log."""
-    for name in ("host", "machine", "scenario", "project"):
+    for name in ("host", "machine", "scenario", "notice", "project"):
         value = getattr(request, name, "")
         if isinstance(value, str) and value:
             return value
@@ -46,6 +47,7 @@ def methods(automaton: WalleSupervisor) -> list[Method]:
     return [
         *WalleReads(automaton).methods(SERVICE),
         *Inventory(automaton).methods(SERVICE),
+        *NoticesApi(automaton).methods(SERVICE),
         *WalleOrders(automaton).methods(SERVICE),
         *Telling(automaton).methods(SERVICE),
     ]
@@ -72,19 +74,17 @@ class WalleServer:
         KeptLines(self.controller, shared, rng)
         calls = OutgoingCalls()
         mail = [Mail(file.smtp)] if file.smtp is not None else []
-        outbox = Outbox([WebhookNotifier(file.destinations, calls), *mail], self._recipients)
         self._file = file
-        events = CmsEvents(shared.clock.now, outbox.send)
         self.automaton = WalleSupervisor(
             self.controller,
             installation,
             file.global_limits,
-            outbox,
-            lambda storing, projects: ConfiguredProviders(file, projects, storing, events, calls),
+            [WebhookNotifier(file.destinations, calls), *mail],
+            self._recipients,
+            lambda storing, projects, events: ConfiguredProviders(file, projects, storing, events, calls),
             hq or NoHq(),
             rng,
             settle_ms,
-            events,
         )
         controller = self.controller
         self.health = ControllerHealth(

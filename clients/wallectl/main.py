@@ -21,6 +21,7 @@ COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
     "limits": ("limits", "limits", "Show which hosts used up a limit."),
     "scenarios": ("scenarios", "scenarios", "Plan work on a switch or on many hosts."),
     "incidents": ("incidents", "incidents", "Show racks and switches whose hosts fail together."),
+    "notices": ("notices", "notices", "Show and acknowledge notices."),
     "settings": ("settings", "settings", "Show and change settings of all projects."),
     "kill": ("settings", "kill", "Stop everything: nothing more begins."),
     "unkill": ("settings", "unkill", "Undo `kill`."),

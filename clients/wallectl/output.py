@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from hqcli.formats import is_data, print_data
 from hqcli.terminal import print_table
 from wallepb.v1.host_pb2 import HostState, HostStatus, OperationKind, Stage
-from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage
+from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage, Severity
 from wallepb.v1.service_pb2 import GetHostResponse
 
 
@@ -34,6 +34,7 @@ _PREFIXES = {
     OperationKind: "OPERATION_KIND_",
     Stage: "STAGE_",
     ScenarioStage: "SCENARIO_STAGE_",
+    Severity: "SEVERITY_",
 }
 
 

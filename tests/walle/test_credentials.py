@@ -42,8 +42,8 @@ class Scene:
 
     async def is_seen(self, host: str, text: str) -> None:
         walle = self.walle.walle
-        outbox = walle.server.automaton.outbox
-        await walle.until(lambda: text in f"{walle.of(host)}{outbox.recent}", f"{host} or a notice shows {text}")
+        notices = walle.server.automaton.notices
+        await walle.until(lambda: text in f"{walle.of(host)}{[*notices.values()]}", f"{host} or a notice shows {text}")
 
 
 @pytest.fixture

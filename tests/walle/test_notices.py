@@ -6,7 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator
-from contextlib import aclosing
+from contextlib import aclosing, nullcontext
 from pathlib import Path
 
 import httpx
@@ -18,20 +18,32 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 from tests.support.certificates import Authority
 from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import free_port
-from walle.notices import Mail, Outbox, SmtpServer, Way, WebhookNotifier, addresses_for, warnings_of
+from tests.support.walle.listener import answer
+from tests.support.walle.running import LastingStore, pretending, running
+from walle.notices import Mail, SmtpServer, WebhookNotifier, addresses_for, warnings_of
 from walle.outgoing.calls import OutgoingCalls
+from walle.process.config import FileConfig
 from walle.work.book import Notice
+from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import (
     SEVERITY_CRITICAL,
     SEVERITY_ERROR,
     SEVERITY_INFO,
     SEVERITY_WARNING,
+    NoticeRecord,
     Notifications,
     Project,
     Recipient,
 )
 
-TRIPPED = Notice(SEVERITY_CRITICAL, "web", "healing is switched off in web: limit UNREACHABLE 1d:10 would be exceeded")
+TRIPPED = NoticeRecord(
+    id="c4",
+    severity=SEVERITY_CRITICAL,
+    project="web",
+    text="healing is switched off in web: limit UNREACHABLE 1d:10 would be exceeded",
+    count=3,
+    rounds=2,
+)
 
 
 class Kept(Sink):
@@ -58,51 +70,14 @@ async def mail() -> AsyncIterator[tuple[Kept, Mail]]:
         controller.stop()
 
 
-async def delivered(outbox: Outbox, *notices: Notice) -> None:
-    outbox.send(notices)
-    task = asyncio.create_task(outbox.run())
-    wanted = len(notices) + sum(outbox.lost.values())
-    for _ in range(200):
-        if sum(outbox.sent.values()) + sum(outbox.lost.values()) >= wanted:
-            break
-        await asyncio.sleep(0.02)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
-def outbox_of(*ways: Way, address: str) -> Outbox:
-    return Outbox(ways, lambda project: [Recipient(severity=SEVERITY_ERROR, address=address)], retry_s=0.01)
-
-
 async def test_a_critical_notice_comes_by_mail(mail: tuple[Kept, Mail]) -> None:
     kept, way = mail
-    await delivered(outbox_of(way, address="oncall@example.net"), TRIPPED)
+    await way.deliver("oncall@example.net", TRIPPED)
     ((to, text),) = kept.mails
     assert to == ["oncall@example.net"]
     assert "Subject: [wall-e critical] healing is switched off in web" in text
     assert "project: web" in text
-
-
-class Silent:
-    """A channel to somebody who never answers."""
-
-    def takes(self, address: str) -> bool:
-        return address == "silent"
-
-    async def deliver(self, address: str, notice: Notice) -> None:
-        await asyncio.Event().wait()
-
-
-async def test_recipients_of_one_project_hold_up_no_notice_of_another(mail: tuple[Kept, Mail]) -> None:
-    kept, way = mail
-    addresses = {"web": "silent", "mail": "oncall@example.net"}
-    outbox = Outbox(
-        [Silent(), way], lambda project: [Recipient(severity=SEVERITY_ERROR, address=addresses[project])], retry_s=0.01
-    )
-    outbox.send([TRIPPED] * 2_000)
-    await delivered(outbox, Notice(SEVERITY_CRITICAL, "mail", "healing is switched off in mail"))
-    assert len(kept.mails) == 1
-    assert outbox.lost["critical"] == 1_000
+    assert "Message-ID: <c4-2@example.net>" in text
 
 
 @pytest.mark.parametrize("trusted", ["mine", "other", "usual"])
@@ -125,7 +100,8 @@ async def test_the_password_goes_only_to_a_mail_server_that_shows_a_trusted_cert
     try:
         tls = ssl.create_default_context(cafile=authorities[trusted].cert) if trusted in authorities else None
         way = Mail(SmtpServer("127.0.0.1", port, "wall-e@example.net", "wall-e", "secret", tls))
-        await delivered(outbox_of(way, address="oncall@example.net"), TRIPPED)
+        with nullcontext() if trusted == "mine" else pytest.raises(OSError, match="CERTIFICATE_VERIFY_FAILED"):
+            await way.deliver("oncall@example.net", TRIPPED)
     finally:
         controller.stop()
     assert (len(kept.mails), len(logins)) == ((1, 1) if trusted == "mine" else (0, 0))
@@ -133,8 +109,8 @@ async def test_the_password_goes_only_to_a_mail_server_that_shows_a_trusted_cert
 
 async def test_line_breaks_of_others_make_no_headers(mail: tuple[Kept, Mail]) -> None:
     kept, way = mail
-    bad = Notice(SEVERITY_ERROR, "web", "h1: rejected\nBcc: everybody@example.net")
-    await delivered(outbox_of(way, address="oncall@example.net"), bad)
+    bad = NoticeRecord(severity=SEVERITY_ERROR, text="h1: rejected\nBcc: everybody@example.net")
+    await way.deliver("oncall@example.net", bad)
     head = kept.mails[0][1].partition("\r\n\r\n")[0]
     assert not any(line.startswith("Bcc:") for line in head.splitlines())
 
@@ -147,30 +123,105 @@ async def test_a_webhook_gets_json() -> None:
         return httpx.Response(204)
 
     async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
-        await delivered(outbox_of(WebhookNotifier(ANYWHERE, calls), address="https://chat.example.net/hook"), TRIPPED)
-    assert got == [{"severity": "critical", "project": "web", "host": "", "text": TRIPPED.text}]
+        await WebhookNotifier(ANYWHERE, calls).deliver("https://chat.example.net/hook", TRIPPED)
+    expected = {"id": "c4-2", "count": 3, "severity": "critical", "project": "web", "host": "", "text": TRIPPED.text}
+    assert got == [expected]
 
 
-async def test_it_is_tried_three_times_and_then_counted_as_lost() -> None:
-    tries = 0
+class Hooks:
+    """Webhooks of several people: some answer, some do not, some are slow."""
 
-    def answer(request: httpx.Request) -> httpx.Response:
-        nonlocal tries
-        tries += 1
-        return httpx.Response(500)
+    def __init__(self) -> None:
+        self.got: list[tuple[str, str, str]] = []
+        self.fails: set[str] = set()
+        self.stalls = asyncio.Event()
+        self.url = ""
 
-    async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
-        outbox = outbox_of(WebhookNotifier(ANYWHERE, calls), address="https://chat.example.net/hook")
-        await delivered(outbox, TRIPPED)
-    assert tries == 3
-    assert outbox.lost == {"critical": 1}
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        size = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
+        body, who = json.loads(await reader.readexactly(size)), head.split()[1].strip("/")
+        self.got.append((who, body["text"], body["id"]))
+        if who == "slow":
+            await self.stalls.wait()
+        writer.write(answer(500 if who in self.fails else 200))
+        writer.close()
+
+    def heard(self, who: str) -> list[str]:
+        return [text for name, text, _ in self.got if name == who]
 
 
-async def test_a_mail_server_that_is_away_loses_nothing_silently() -> None:
-    outbox = outbox_of(Mail(SmtpServer("127.0.0.1", free_port(), "wall-e@example.net")), address="a@example.net")
-    await delivered(outbox, TRIPPED)
-    assert outbox.lost == {"critical": 1}
-    assert list(outbox.recent) == [TRIPPED]
+@pytest.fixture
+async def hooks() -> AsyncIterator[Hooks]:
+    made = Hooks()
+    server = await asyncio.start_server(made.serve, "127.0.0.1", 0)
+    made.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+    yield made
+    made.stalls.set()
+    server.close()
+
+
+def notified(hooks: Hooks, *names: str) -> FileConfig:
+    recipients = (Recipient(severity=SEVERITY_ERROR, address=f"{hooks.url}/{name}") for name in names)
+    return pretending(recipients=tuple(recipients))
+
+
+async def test_a_slow_or_failing_address_delays_nobody_else_and_shows_what_is_wrong(hooks: Hooks) -> None:
+    hooks.fails = {"away"}
+    async with running(file=notified(hooks, "slow", "away", "fine", "nobody")) as walle:
+        outbox, records = walle.server.automaton.outbox, walle.server.automaton.notices
+        outbox.send([Notice(SEVERITY_ERROR, "", "one"), Notice(SEVERITY_ERROR, "", "two")])
+        await walle.until(lambda: len(hooks.heard("fine")) == 2, "the others hear both")
+        await walle.until(lambda: any("HTTP 500" in one.problem for one in records.values()), "the problem shows")
+        assert (len(hooks.heard("slow")), len(hooks.heard("away"))) == (1, 1)
+        assert sum(outbox.waiting().values()) == 4
+        assert not outbox.lost
+
+
+async def test_what_was_not_delivered_is_delivered_by_the_next_process_and_can_be_told_apart(hooks: Hooks) -> None:
+    store = LastingStore()
+    async with running(store, notified(hooks, "slow")) as walle:
+        walle.server.automaton.outbox.send([Notice(SEVERITY_ERROR, "", "one")])
+        await walle.until(lambda: len(hooks.got) == 1, "it is on its way")
+    hooks.stalls.set()
+    async with running(store, notified(hooks, "slow"), name="walle-2") as walle:
+        records = walle.server.automaton.notices
+        await walle.until(lambda: not any(one.pending for one in records.values()), "it has arrived")
+    assert len(hooks.got) >= 2
+    assert len(set(hooks.got)) == 1, "each has the same id"
+
+
+async def test_notices_are_listed_in_pages_and_acknowledged(hooks: Hooks) -> None:
+    hooks.fails = {"away"}
+    async with running(file=notified(hooks, "away")) as walle:
+        records = walle.server.automaton.notices
+        walle.server.automaton.outbox.send(Notice(SEVERITY_ERROR, "", f"notice {n}") for n in range(5))
+        await walle.until(lambda: len(records) == 5, "they are stored")
+        texts, token = list[str](), ""
+        while True:
+            page = await walle.call(pb.ListNoticesRequest(page_size=2, page_token=token))
+            texts += [one["text"] for one in page["notices"]]
+            if not (token := page.get("nextPageToken", "")):
+                break
+        assert sorted(texts) == [f"notice {n}" for n in range(5)]
+        first = next(iter(records))
+        await walle.call(pb.AcknowledgeNoticeRequest(notice=first), status=400)
+        await walle.call(pb.AcknowledgeNoticeRequest(notice=first, reason="on it"))
+        await walle.call(pb.AcknowledgeNoticeRequest(notice="none", reason="on it"), status=404)
+        await walle.until(lambda: not records[first].pending, "it is not sent any more")
+        assert len((await walle.call(pb.ListNoticesRequest()))["notices"]) == 4
+        assert len((await walle.call(pb.ListNoticesRequest(all=True)))["notices"]) == 5
+        assert not (await walle.call(pb.ListNoticesRequest(all=True, severity=SEVERITY_CRITICAL))).get("notices")
+
+
+async def test_an_address_that_nothing_delivers_to_loses_the_notice_which_is_counted() -> None:
+    recipient = Recipient(severity=SEVERITY_ERROR, address="oncall@example.net")
+    async with running(file=pretending(recipients=(recipient,))) as walle:
+        outbox, records = walle.server.automaton.outbox, walle.server.automaton.notices
+        outbox.send([Notice(SEVERITY_ERROR, "", "one")])
+        await walle.until(lambda: outbox.lost == {"error": 1}, "it is lost")
+        await walle.until(lambda: not any(one.pending for one in records.values()), "it does not wait")
+        assert "no delivery is configured" in next(iter(records.values())).problem
 
 
 def test_a_recipient_hears_its_own_severity_and_everything_above() -> None:

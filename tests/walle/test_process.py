@@ -80,7 +80,7 @@ async def test_a_cms_that_rejects_the_dry_run_of_a_repair_is_not_asked_again_at_
                 await walle.report("h1", "fan", failing=failing)
             await walle.server.automaton.controller.proven()
             shown = await walle.call(pb.GetHostRequest(host="h1"))
-            said = [one.text for one in walle.server.automaton.outbox.recent if "dry run" in one.text]
+            said = [one.text for one in walle.server.automaton.notices.values() if "dry run" in one.text]
     assert [method for method, _ in cms.calls].count("POST") == 1
     assert shown["blocked"] == "a CMS rejected the dry run; it is asked again, at least every hour"
     assert said == [f"h1: reboot: a dry run was rejected: {cms.url}: not today"]

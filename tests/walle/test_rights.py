@@ -19,6 +19,7 @@ from tests.support.sample_instances import eventually
 from tests.support.walle.guarded import POLICY, Guarded, guarded
 from tests.support.walle.running import pretending
 from walle.reach import ORDER
+from walle.work.book import Notice
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_FREE,
@@ -234,6 +235,22 @@ async def test_addresses_of_webhooks_are_for_who_repairs(one: Guarded) -> None:
         for request in (pb.GetProjectRequest(project="web"), pb.ListProjectsRequest()):
             status, seen = await one.call(who, request)
             assert (status, "/hook/" in json.dumps(seen)) == (200, is_shown), (who, request)
+
+
+async def test_notices_are_for_who_repairs(one: Guarded) -> None:
+    """They say what executors and CMSs answered, and who is notified."""
+    walle = one.walle.server.automaton
+    about = (("", ""), ("web", ""), ("web", "lab-1"), ("web", "prod-1"))
+    walle.outbox.send(Notice(SEVERITY_ERROR, project, f"of {project}/{host}", host) for project, host in about)
+    await eventually(lambda: len(walle.notices) == 4, 10.0, "they are stored")
+    sees = {"operator": 4, "lab-operator": 1, "web-uploader": 3, "lab-admin": 1, "reader": 0, "agent/lab-1": 0}
+    for who, count in sees.items():
+        status, seen = await one.call(who, pb.ListNoticesRequest())
+        assert (status, len(seen.get("notices", []))) == (200, count), who
+    of_all = next(one.id for one in walle.notices.values() if not one.project)
+    for who in ("lab-operator", "web-uploader", "reader", "agent/lab-1"):
+        assert await one.status(who, pb.AcknowledgeNoticeRequest(notice=of_all, reason="x")) in DENIED, who
+    assert await one.status("operator", pb.AcknowledgeNoticeRequest(notice=of_all, reason="x")) == 200
 
 
 SECRETS = ("CANARY-BUDGET", "CANARY-OUTPUT", "cms.canary.example", "CANARY-HOST")

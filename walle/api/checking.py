@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from control.amounts import Amount
@@ -91,6 +91,21 @@ def check_new_host(order: pb.AddHostRequest) -> None:
     if order.prepare and not order.preordered:
         raise invalid("prepare", "is for preorders only; an assigned host is prepared anyway")
     _normalize_addresses("", order)
+
+
+def check_imported_host(where: str, order: pb.AddHostRequest, machines: Collection[str]) -> None:
+    """A machine of the same call becomes a host: only its project, state, and whether a CMS is asked are its own."""
+    check_id(f"{where}project", order.project)
+    if order.host not in machines:
+        raise invalid(f"{where}host", f"{order.host[:40]!r} is not among `machines`")
+    own = ("host", "project", "state", "ignore_cms")
+    for field, _ in order.ListFields():
+        if field.name not in own:
+            raise invalid(
+                f"{where}{field.name}", f"an imported host has {', '.join(own)} only: write it in its machine"
+            )
+    if order.state not in (0, HOST_STATE_FREE, HOST_STATE_ASSIGNED):
+        raise invalid(f"{where}state", "write FREE or ASSIGNED")
 
 
 def normalize_machine(where: str, machine: Machine) -> None:

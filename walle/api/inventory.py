@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
+from control import Refused
+from control.errors import EventRefused
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
-from walle.api.checking import check_host, normalize_machine
+from walle.api.checking import check_host, check_imported_host, normalize_machine
 from walle.api.submitting import submit
 from walle.process.automaton import INVENTORY, WalleSupervisor
-from walle.reach import ORDER, may_import
-from walle.work.inventory import is_permitted
+from walle.process.storing import Draft
+from walle.reach import ORDER, may_import, who
+from walle.work.inventory import differences, is_permitted
+from walle.work.orders import import_hosts
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
 
@@ -41,13 +45,37 @@ class Inventory:
     async def _import(self, request: pb.ImportMachinesRequest, call: Call) -> Answer:
         if not 0 < len(request.machines) <= MOST_AT_ONCE:
             raise invalid("machines", f"{len(request.machines)} machines: write 1 to {MOST_AT_ONCE}")
-        if len({machine.name for machine in request.machines}) < len(request.machines):
+        names = {machine.name for machine in request.machines}
+        if len(names) < len(request.machines) or len({one.host for one in request.hosts}) < len(request.hosts):
             raise invalid("machines", "a machine is named twice")
+        for number, machine in enumerate(request.machines):
+            normalize_machine(f"machines[{number}].", machine)
+        for number, host in enumerate(request.hosts):
+            check_imported_host(f"hosts[{number}].", host, names)
+        changes = self._changes(request, call)
+        if not request.dry_run:
+            for machine in request.machines:
+                call.note_write(machine.name)
+            await submit(self._walle, INVENTORY, pb.Order(import_machines=request), call)
+        return MessageAnswer(pb.ImportMachinesResponse(changes=changes))
+
+    def _changes(self, request: pb.ImportMachinesRequest, call: Call) -> list[pb.MachineChange]:
+        """What the order would change, by what is in memory. Raises EventRefused, as the order would."""
+        walle, known = self._walle, [*self._walle.machines.values()]
+        draft, order = Draft(walle.controller), pb.Order(import_machines=request, by=who(call))
+        try:
+            import_hosts(draft, order, walle.world, walle.ledger.now(), known)
+        except Refused as error:
+            raise EventRefused(str(error), error.code) from None
+        projects = {one.host: one.project for one in request.hosts if one.host not in walle.hosts}
+        changes = []
         for machine in request.machines:
-            normalize_machine("machines.", machine)
-            call.note_write(machine.name)
-        await submit(self._walle, INVENTORY, pb.Order(import_machines=request), call)
-        return MessageAnswer(pb.ImportMachinesResponse())
+            before, project = walle.machines.get(machine.name), projects.get(machine.name, "")
+            found = differences(before or Machine(), machine)
+            if before is None or found or project:
+                one = pb.MachineChange(machine=machine.name, is_new=before is None, project=project, differences=found)
+                changes.append(one)
+        return changes
 
     async def _remove(self, request: pb.RemoveMachineRequest, call: Call) -> Answer:
         check_host("machine", request.machine)

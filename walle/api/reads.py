@@ -10,8 +10,10 @@ from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, OutOfReach, invalid
 from serving.rights.access import Access
+from serving.rights.patterns import Patterns
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
+from walle.api.paging import page_of
 from walle.api.redaction import redact_host, redact_project, redact_scenario, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
@@ -165,9 +167,14 @@ class WalleReads:
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        matching = (host for host in self._walle.hosts.values() if _matches(host, request))
-        found = [self._visible_host(one, call) for one in matching if self._sees(one.name, call)]
-        return MessageAnswer(pb.ListHostsResponse(hosts=found))
+        names, walle = Patterns(request.names or ["*"]), self._walle
+        matching = (host for host in walle.hosts.values() if host.name in names and _matches(host, request))
+        visible: Iterable[Host] = (host for host in matching if self._sees(host.name, call))
+        token = ""
+        if request.page_size or request.page_token:
+            visible, token = page_of(visible, lambda host: host.name, request.page_size, request.page_token)
+        found = [self._visible_host(one, call) for one in visible]
+        return MessageAnswer(pb.ListHostsResponse(hosts=found, next_page_token=token))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
         project = self._find_project(request.project) if request.project else None
@@ -322,7 +329,11 @@ def _matches(host: Host, request: pb.ListHostsRequest) -> bool:
     is_troubled = any(c.failing for c in host.check) or is_busy or host.status != HOST_STATUS_READY
     return (
         request.project in ("", host.project)
+        and request.dc in ("", host.location.dc)
         and request.rack in ("", host.location.rack)
         and request.switch in ("", host.location.switch)
+        and request.state in (0, host.state)
+        and request.status in (0, host.status)
+        and (not request.check or any(one.failing and one.name == request.check for one in host.check))
         and (is_troubled or not request.troubled)
     )

@@ -26,8 +26,9 @@ from walle.healing.backoff import Backoff
 from walle.healing.decision import hosts_ahead
 from walle.healing.incidents import Incidents
 from walle.maintenance import tasks
-from walle.notices import Outbox
+from walle.notices import Way
 from walle.process.healer import Healer
+from walle.process.outbox import Outbox
 from walle.process.parts import CmsEvents, ConfiguredProviders
 from walle.process.planner import Planner, SuspensionPort
 from walle.process.storing import LedgerClock, Storing
@@ -38,6 +39,7 @@ from walle.work.book import (
     FUSE,
     HOST,
     MACHINE,
+    NOTICE,
     PROJECT,
     RESTORED,
     SCENARIO,
@@ -45,10 +47,11 @@ from walle.work.book import (
     WalleTransaction,
     World,
 )
+from walle.work.notice_records import acknowledge_notice
 from walle.work.orders import says_news
 from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
 from wallepb.v1.host_pb2 import Host, Machine
-from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, UnknownTask
+from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, Recipient, UnknownTask
 from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order, ReportChecksRequest
 
 log = logging.getLogger(__name__)
@@ -82,7 +85,7 @@ class Handling:
                 change, order.delete_project, self._hosts_of(order.delete_project.project)
             ),
             "switch_automation": lambda: projects.switch_automation(change, order.switch_automation, by, now),
-            "import_machines": lambda: inventory.import_machines(change, order.import_machines.machines, known),
+            "import_machines": lambda: orders.import_hosts(change, order, world, now, known),
             "remove_machine": lambda: inventory.remove_machine(change, order.remove_machine.machine),
             "add_host": lambda: orders.add_host(change, order, world, now, known),
             "change_host": lambda: orders.change_host(change, order, world, now),
@@ -94,6 +97,7 @@ class Handling:
             "steer_scenario": lambda: scenarios.steer_scenario(change, order.steer_scenario, by, now),
             "end_scenario": lambda: scenarios.end_scenario(change, order.end_scenario, by, now),
             "release_tasks": lambda: restored.release_tasks(change, order.release_tasks, by),
+            "acknowledge_notice": lambda: acknowledge_notice(change, order.acknowledge_notice, by, now),
             "checks": lambda: orders.take_checks(change, order.checks, now),
             "reports": lambda: orders.take_reports(change, order.reports.hosts, now),
         }
@@ -127,7 +131,10 @@ def _make_reach_check(rights: OrderRights) -> Callable[[WalleTransaction, str, M
     def check_reach(book: WalleTransaction, what: str, order: Message, access: str) -> None:
         def check(now: Access) -> None:
             reaches = WalleAccessChecks(
-                partial(book.get, HOST), partial(book.get, PROJECT), partial(book.get, SCENARIO)
+                partial(book.get, HOST),
+                partial(book.get, PROJECT),
+                partial(book.get, SCENARIO),
+                notice=partial(book.get, NOTICE),
             )
             reaches.order_check(what)(order, now)
 
@@ -160,33 +167,38 @@ class WalleSupervisor:
         controller: Controller,
         installation: str,
         global_limits: Limits,
-        outbox: Outbox,
-        make_parts: Callable[[Storing, Mapping[str, Project]], ConfiguredProviders],
+        ways: Sequence[Way],
+        recipients: Callable[[str], Sequence[Recipient]],
+        make_parts: Callable[[Storing, Mapping[str, Project], CmsEvents], ConfiguredProviders],
         silence: SuspensionPort,
         rng: random.Random,
         settle_ms: int,
-        cms_events: CmsEvents,
     ) -> None:
-        self.controller, self.outbox, self.cms_events = controller, outbox, cms_events
+        self.controller = controller
         self.hosts, self.projects = controller.records(HOST), controller.records(PROJECT)
         self.fuses, self.scenarios = controller.records(FUSE), controller.records(SCENARIO)
         self.machines = controller.records(MACHINE)
         controller.records(DEFAULT_TASKS)
         self.restored = controller.records(RESTORED)
-        self.reaches = WalleAccessChecks(self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named)
+        self.notices = controller.records(NOTICE)
+        self.reaches = WalleAccessChecks(
+            self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named, self.notices.get
+        )
         self.ledger = LedgerClock(controller)
-        self.storing = Storing(controller)
+        self.storing = Storing(controller, self.ledger.now, recipients)
+        self.outbox = Outbox(controller, self.storing, ways, self.ledger.now, rng)
+        self.cms_events = CmsEvents(controller.clock.now, self.outbox.send)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
         self.world.epoch = lambda: controller.restored_epoch
         self.world.check_reach = _make_reach_check(controller.rights)
         self.world.look_near = self._look_at_places
         self.world.hosts_ahead = self._hosts_ahead
         self.world.why_stopped = self.stop_order
-        self.parts = parts = make_parts(self.storing, self.projects)
+        self.parts = parts = make_parts(self.storing, self.projects, self.cms_events)
         self._collector = Collector(installation)
         self._collecting = Backoff(rng)
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
-        healer = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send)
+        healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
         planner = Planner(
             self.storing,
             self.scenarios.get,
@@ -195,12 +207,11 @@ class WalleSupervisor:
             self.world,
             self.ledger.now,
             self._unclear,
-            outbox.send,
             rng,
         )
         handling = Handling(self.hosts, self.machines, self.world, self.ledger.now, self._unclear)
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
-        dns = Healer(self.storing, parts, self.world, self.ledger.now, rng, outbox.send, Automation.DNS)
+        dns = Healer(self.storing, parts, self.world, self.ledger.now, rng, Automation.DNS)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
         self._dns = controller.reconcile("dns", dns.reconcile, lambda: filter(self._may_need_dns, list(self.hosts)))
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
@@ -214,7 +225,6 @@ class WalleSupervisor:
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
             group.create_task(self.controller.run(), name="controller")
-            group.create_task(self.outbox.run(), name="notices")
             group.create_task(self._look_at_racks(), name="racks")
 
     async def close(self) -> None:
@@ -282,7 +292,9 @@ class WalleSupervisor:
     def _look_at_places(self, near: Host | None = None) -> None:
         began = self.world.incidents.observe(self.hosts.values(), self.ledger.now().ms, near)
         if self.controller.is_acting:
-            self.outbox.send(Notice(SEVERITY_WARNING, "", f"incident: {one}") for one in began)
+            self.outbox.send(
+                Notice(SEVERITY_WARNING, "", f"incident: {one}", cause=f"incident: {one.place}") for one in began
+            )
 
     async def _look_at_tasks(self, project: str) -> float | None:
         """Delete our tasks that belong to nothing; in a restored store, only after people have reviewed them."""
@@ -329,7 +341,7 @@ class WalleSupervisor:
 
     async def _notice(self, project: str, evidence: str) -> None:
         epoch, now = self.world.epoch(), self.ledger.now()
-        self.outbox.send(await self.storing.transact(lambda book: notice(book, project, epoch, now, evidence)))
+        await self.storing.decide(lambda book: notice(book, project, epoch, now, evidence))
 
     def _unclear(self, names: Iterable[str]) -> str:
         return why_unclear(names, self.hosts, self.projects, self.restored, self.world)

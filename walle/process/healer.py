@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Final
 
 from walle.executors.port import Executor, ExecutorFailure, PollResult, Unfit, WorkProgress
@@ -13,7 +13,7 @@ from walle.healing.operation import MAX_FAILURES, UNSEEN_MS, Do, effects, effect
 from walle.process.lanes import DnsLane
 from walle.process.leave import REFUSED, HostApprovals
 from walle.process.ports import MayBegin, Providers, TransactionStore
-from walle.work.book import Notice, World
+from walle.work.book import World
 from walle.work.repairs import consider, settle, start_work, stop_waiting
 from walle.work.results import take_attempt, take_handle, take_seen, take_work_failure
 from wallepb.v1.host_pb2 import STAGE_REQUESTED, STAGE_RUNNING, Host
@@ -31,19 +31,18 @@ class Healer:
         world: World,
         now: Callable[[], Moment],
         rng: random.Random,
-        notify: Callable[[Sequence[Notice]], None],
         lane: Automation = Automation.HEALING,
     ) -> None:
         """`lane`: DNS has a healer of its own, over a store that swaps the hosts' lanes."""
         self._lane = lane
         self._store, self._parts, self._world = (DnsLane(store) if lane is Automation.DNS else store), parts, world
-        self._now, self._notify, self._backoff = now, notify, Backoff(rng)
+        self._now, self._backoff = now, Backoff(rng)
         self._leave = HostApprovals(self._store, parts, world, now, rng, self._backoff)
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now. Returns after how many seconds to look again; None: when something changes."""
         if stopped := self._world.why_stopped():
-            self._notify(await self._store.transact(lambda book: stop_waiting(book, name, stopped, self._now())))
+            await self._store.decide(lambda book: stop_waiting(book, name, stopped, self._now()))
         if not self._store.why_nothing_begins():
             await self._consider(name)
         await self._settle(name)
@@ -66,14 +65,12 @@ class Healer:
 
     async def _begin_due(self, name: str, *, is_agreed: bool) -> None:
         now = self._now()
-        self._notify(
-            await self._store.transact(
-                lambda book: consider(book, name, self._world, now, lane=self._lane, is_agreed=is_agreed)
-            )
+        await self._store.decide(
+            lambda book: consider(book, name, self._world, now, lane=self._lane, is_agreed=is_agreed)
         )
 
     async def _settle(self, name: str) -> None:
-        self._notify(await self._store.transact(lambda book: settle(book, name, self._world, self._now())))
+        await self._store.decide(lambda book: settle(book, name, self._world, self._now()))
 
     async def _drive(self, host: Host) -> None:
         if host.operation.stage == STAGE_REQUESTED:
@@ -98,7 +95,7 @@ class Healer:
         except ExecutorFailure as error:
             await self._record_failure(host, error)
         else:
-            self._notify(await self._leave.dry_run(host))
+            await self._leave.dry_run(host)
 
     # --- work -------------------------------------------------------------------------------------------------------
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar, cast
 
 from google.protobuf.message import Message
@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 from control.records import Kind
 from walle.healing.lanes import swap_lanes
 from walle.process.ports import MayBegin, TransactionStore
-from walle.work.book import HOST, WalleTransaction
+from walle.work.book import HOST, Notice, WalleTransaction
 from wallepb.v1.host_pb2 import Host
 
 T = TypeVar("T")
@@ -32,6 +32,9 @@ class DnsLane:
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return await self._store.transact(lambda book: decide(DnsBook(book)))
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        await self._store.decide(lambda book: decide(DnsBook(book)))
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return await self._store.intend(lambda book: decide(DnsBook(book)))

@@ -11,7 +11,7 @@ from walle.fuses.fuse import Moment
 from walle.healing.backoff import Backoff
 from walle.healing.operation import Do, Effect, request_of
 from walle.process.ports import Providers, TransactionStore
-from walle.work.book import Notice, World
+from walle.work.book import World
 from walle.work.repairs import refused_operation
 from walle.work.results import take_answer, take_dry_runs, take_failure
 from wallepb.v1.host_pb2 import OUTCOME_CANCELLED, VERDICT_OK, VERDICT_REJECTED, Host, Operation
@@ -34,12 +34,11 @@ class HostApprovals:
         self._store, self._parts, self._world = store, parts, world
         self._now, self._rng, self._backoff = now, rng, backoff
 
-    async def dry_run(self, host: Host) -> Sequence[Notice]:
+    async def dry_run(self, host: Host) -> None:
         """All CMSs are asked before a task is created in any of them."""
         operation_id, answers, now = host.operation.id, await self._dry_runs(host, host.operation), self._now()
-        if answers is None:
-            return []
-        return await self._store.transact(lambda book: take_dry_runs(book, host.name, operation_id, answers, now))
+        if answers is not None:
+            await self._store.decide(lambda book: take_dry_runs(book, host.name, operation_id, answers, now))
 
     async def ask_again(self, name: str) -> bool:
         """Whether the dry runs of an operation that was rejected pass now. Nothing is stored while they do not."""

@@ -112,6 +112,13 @@ METRICS: Final[tuple[Declared[WalleSupervisor], ...]] = (
         "counter", "walle_notices_lost", "Notices not delivered.", _by_severity(lambda w: w.outbox.lost), ("severity",)
     ),
     Declared(
+        "gauge",
+        "walle_notices_waiting",
+        "Deliveries of notices that are still to be made.",
+        _by_severity(lambda walle: walle.outbox.waiting()),
+        ("severity",),
+    ),
+    Declared(
         "counter",
         "walle_cms_requests",
         "Calls to CMSs.",

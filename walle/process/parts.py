@@ -51,7 +51,7 @@ class CmsEvents:
             self._said[key] = now_s
             tags = " ".join(event.tags)
             text = f"{event.service} {event.host}: {event.description} ({tags})"
-            self._notify([Notice(SEVERITY_ERROR, project, text)])
+            self._notify([Notice(SEVERITY_ERROR, project, text, cause=f"{event.host} {action}")])
 
 
 class ConfiguredProviders:

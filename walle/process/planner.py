@@ -15,7 +15,7 @@ from walle.healing.operation import Do, Effect
 from walle.maintenance import OVER, WORK_MS, effects, is_confirmed, is_held, request_of
 from walle.process.ports import Providers
 from walle.process.storing import Storing
-from walle.work.book import Notice, WalleTransaction, World
+from walle.work.book import WalleTransaction, World
 from walle.work.scenario_kinds import kind_traits
 from walle.work.scenarios import (
     may_begin,
@@ -62,12 +62,11 @@ class Planner:
         world: World,
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
-        notify: Callable[[Sequence[Notice]], None],
         rng: random.Random,
     ) -> None:
         self._storing, self._scenario, self._parts, self._silence = storing, scenario, parts, silence
         self._backoff = Backoff(rng)
-        self._world, self._now, self._unclear, self._notify = world, now, unclear, notify
+        self._world, self._now, self._unclear = world, now, unclear
 
     async def reconcile(self, name: str) -> float | None:
         """Do what there is to do now; returns after how many seconds to look again."""
@@ -89,7 +88,7 @@ class Planner:
             return
         coming, returning = hosts_to_ask_hq_about(scenario)
         hq = await self._silence.view(coming, returning)
-        self._notify(await self._storing.transact(lambda book: step_waves(book, name, self._world, self._now(), hq)))
+        await self._storing.decide(lambda book: step_waves(book, name, self._world, self._now(), hq))
 
     async def _switch(self, name: str, scenario: Scenario) -> None:
         held = [host.name for host in scenario.host if is_held(host)]
@@ -104,7 +103,7 @@ class Planner:
             await self._storing.transact(lambda book: show_waiting(book, name, why))
             return
         await self._suspend(name, held)
-        self._notify(await self._storing.transact(lambda book: may_begin(book, name, self._now())))
+        await self._storing.decide(lambda book: may_begin(book, name, self._now()))
 
     async def _suspend(self, name: str, held: Sequence[str]) -> None:
         """HQ does not count silence. If HQ does not accept this, the scenario shows that it waits for HQ."""
@@ -123,7 +122,7 @@ class Planner:
             raise failed[0]
 
     async def _settle(self, name: str) -> None:
-        self._notify(await self._storing.transact(lambda book: settle_scenario(book, name, self._now())))
+        await self._storing.decide(lambda book: settle_scenario(book, name, self._now()))
 
     async def _ask_all(self, name: str, scenario: Scenario) -> None:
         """Ask all, a few in parallel, and store the answers in one transaction: a rack has minutes, not an hour."""

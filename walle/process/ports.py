@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol, TypeVar
 
 from walle.approval.protocol import CmsPort
 from walle.executors.port import Executor
-from walle.work.book import WalleTransaction
+from walle.work.book import Notice, WalleTransaction
 from wallepb.v1.host_pb2 import Host, OperationKind
 
 T = TypeVar("T")
@@ -31,6 +31,9 @@ class TransactionStore(Protocol):
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        """The same, for a decision that people are notified of."""
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         """The same for an intent; None: `decide` said no."""

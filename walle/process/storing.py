@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Final, TypeVar
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar, cast
 
 from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
@@ -11,20 +12,28 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from control import Change, Controller, EffectIntent, Kind, RecordChanged
 from serving.clock import Clock
 from walle.fuses.fuse import Moment
-from walle.work.book import HOST, LEDGER_TIME, WalleTransaction
+from walle.notices import addresses_for
+from walle.work.book import HOST, LEDGER_TIME, Notice, WalleTransaction
+from walle.work.notice_records import take_notice
 from wallepb.v1.host_pb2 import Host
-from wallepb.v1.project_pb2 import LedgerTime
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, LedgerTime, Recipient
+
+log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 M = TypeVar("M", bound=Message)
 _ATTEMPTS: Final = 5
+_LEVELS: Final = {SEVERITY_ERROR: logging.ERROR, SEVERITY_CRITICAL: logging.ERROR}
 
 
 class Storing:
     """Transactions of the acting process. All raise the kit's errors; nothing was stored, unless the error says so."""
 
-    def __init__(self, controller: Controller) -> None:
-        self._controller = controller
+    def __init__(
+        self, controller: Controller, now: Callable[[], Moment], recipients: Callable[[str], Iterable[Recipient]]
+    ) -> None:
+        """`recipients`: who is notified about a project; for the empty name, about all of them."""
+        self._controller, self._now, self._recipients = controller, now, recipients
         self._hosts = controller.records(HOST)
 
     def host(self, name: str) -> Host | None:
@@ -46,6 +55,19 @@ class Storing:
             else:
                 return result
         raise AssertionError("unreachable")
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        """`transact`, with the notices in the same transaction: a process that dies now has lost none."""
+
+        def take(book: WalleTransaction) -> Sequence[Notice]:
+            notices, now = decide(book), self._now()
+            for notice in notices:
+                take_notice(book, notice, addresses_for(self._recipients(notice.project), notice.severity), now)
+            return notices
+
+        for notice in await self.transact(take):
+            level = _LEVELS.get(notice.severity, logging.INFO)
+            log.log(level, "%s: %s", notice.project or "all", " ".join(notice.text.split()))
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> EffectIntent | None:
         change = self._controller.change()
@@ -71,6 +93,28 @@ class _Noting:
     def delete(self, kind: Kind[M], record_id: str, /) -> None:
         self.is_changed = True
         self.change.delete(kind, record_id)
+
+
+class Draft:
+    """A transaction that is not stored: what a decision would refuse, by the records in memory. At any process."""
+
+    def __init__(self, controller: Controller) -> None:
+        self._controller = controller
+        self._put: dict[tuple[str, str], Message | None] = {}
+
+    def get(self, kind: Kind[M], record_id: str, /) -> M | None:
+        key, copy = (kind.name, record_id), kind.message()
+        found = self._put[key] if key in self._put else self._controller.records(kind).get(record_id)
+        if found is None:
+            return None
+        copy.CopyFrom(cast("M", found))
+        return copy
+
+    def put(self, kind: Kind[M], record_id: str, message: M, /) -> None:
+        self._put[kind.name, record_id] = message
+
+    def delete(self, kind: Kind[M], record_id: str, /) -> None:
+        self._put[kind.name, record_id] = None
 
 
 STORED_EVERY_S = 30.0

@@ -16,7 +16,16 @@ from walle.fuses.limits import Limits
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
 from wallepb.v1.host_pb2 import Host, Machine
-from wallepb.v1.project_pb2 import DefaultCmsTasks, Fuse, LedgerTime, Project, Restored, Scenario, Severity
+from wallepb.v1.project_pb2 import (
+    DefaultCmsTasks,
+    Fuse,
+    LedgerTime,
+    NoticeRecord,
+    Project,
+    Restored,
+    Scenario,
+    Severity,
+)
 
 M = TypeVar("M", bound=Message)
 
@@ -29,6 +38,7 @@ SCENARIO: Final = Kind("scenario", Scenario)
 DEFAULT_TASKS: Final = Kind("defaultcms", DefaultCmsTasks)
 LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
 RESTORED: Final = Kind("restored", Restored)
+NOTICE: Final = Kind("notice", NoticeRecord)
 
 
 class WalleTransaction(Protocol):
@@ -50,12 +60,14 @@ class Notice:
 
     Attributes:
         project: whose owners; empty: the administrators.
+        cause: tells it from other notices of the project and host; empty: its text does.
     """
 
     severity: Severity
     project: str
     text: str
     host: str = ""
+    cause: str = ""
 
 
 @dataclass(slots=True)

@@ -41,6 +41,25 @@ def import_machines(book: WalleTransaction, machines: Iterable[Machine], known: 
             book.put(HOST, host.name, identify(host, machine))
 
 
+def differences(before: Machine, after: Machine) -> list[str]:
+    """By field, as `bmc: 10.7.0.1 -> 10.7.0.2`."""
+    old, new = _texts(before), _texts(after)
+    return [f"{name}: {old[name] or '-'} -> {new[name] or '-'}" for name in new if old[name] != new[name]]
+
+
+def _texts(machine: Machine) -> dict[str, str]:
+    place = machine.location
+    return {
+        "inventory": str(machine.inventory or ""),
+        "bmc": machine.bmc,
+        "address": " ".join(machine.address),
+        "dc": place.dc,
+        "rack": place.rack,
+        "switch": place.switch,
+        "project": " ".join(machine.project),
+    }
+
+
 def remove_machine(book: WalleTransaction, name: str) -> None:
     if book.get(MACHINE, name) is None:
         raise Refused(f"machine {name} is not in the inventory", "NOT_FOUND")

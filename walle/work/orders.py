@@ -20,7 +20,7 @@ from walle.tables import (
     membership_rule,
 )
 from walle.work.book import HOST, PROJECT, RESTORED, WalleTransaction, World, stored_record
-from walle.work.inventory import check_listed, check_permitted, identify, machine_for
+from walle.work.inventory import check_listed, check_permitted, identify, import_machines, machine_for
 from walle.work.repairs import move
 from walle.work.restored import why_busy
 from wallepb.v1.host_pb2 import (
@@ -75,6 +75,21 @@ def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, kn
     if tells.operation:
         _begin(host, project, tells, given.by, "added", world, now, ignore_cms=order.ignore_cms)
     book.put(HOST, order.host, host)
+
+
+def import_hosts(book: WalleTransaction, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
+    """Import machines, and add those of them that become hosts. Refused: one is a host of another project."""
+    order = given.import_machines
+    import_machines(book, order.machines, known)
+    for wanted in order.hosts:
+        host = book.get(HOST, wanted.host)
+        if book.get(PROJECT, wanted.project) is None:
+            raise Refused(f"host {wanted.host}: project {wanted.project} does not exist", "NOT_FOUND")
+        if host is None:
+            add_host(book, Order(by=given.by, add_host=wanted), world, now, known)
+        elif host.project != wanted.project:
+            move = f"move it with `walle hosts switch-project {host.name} {wanted.project}`"
+            raise Refused(f"host {host.name} is in project {host.project}: {move}", "ALREADY_EXISTS")
 
 
 def change_host(book: WalleTransaction, given: Order, world: World, now: Moment) -> None:

@@ -47,7 +47,13 @@ def take_dry_runs(
     if not rejected:
         return move(book, host, OperationEvent.DRY_RUN_OK, now)
     message = f"{OperationEvent.DRY_RUN_REJECTED}: {rejected[0][0]}: {rejected[0][1] or 'no reason given'}"
-    notice = Notice(SEVERITY_ERROR, host.project, f"{name}: {NAMES[host.operation.kind]}: {message}", name)
+    notice = Notice(
+        SEVERITY_ERROR,
+        host.project,
+        f"{name}: {NAMES[host.operation.kind]}: {message}",
+        name,
+        f"dry run: {NAMES[host.operation.kind]}: {rejected[0][0]}",
+    )
     if host.operation.check:
         host.last_repair.CopyFrom(last_repair(host.operation, OUTCOME_CANCELLED, now.ms))
     return [notice, *move(book, host, OperationEvent.DRY_RUN_REJECTED, now, message)]

@@ -101,7 +101,14 @@ def stop_waves(scenario: Scenario, why: str) -> list[Notice]:
     scenario.stage = SCENARIO_STAGE_PAUSED
     scenario.message = f"stopped: {why}; {_count(scenario)}"
     steps = " | ".join(f"walle scenarios {verb} {scenario.id}" for verb in ("continue", "retry", "cancel"))
-    return [Notice(SEVERITY_ERROR, "", f"scenario {scenario.id} ({_ticket(scenario)}): {scenario.message}; {steps}")]
+    return [
+        Notice(
+            SEVERITY_ERROR,
+            "",
+            f"scenario {scenario.id} ({_ticket(scenario)}): {scenario.message}; {steps}",
+            cause=f"scenario {scenario.id} stopped",
+        )
+    ]
 
 
 def _finish(scenario: Scenario) -> list[Notice]:

@@ -12,7 +12,8 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import DurationParam, gone_option
-from wallectl.asking import call, complain
+from wallectl.asking import call, call_pages, complain
+from wallectl.commands.hosts_import import import_
 from wallectl.options import kind_named
 from wallectl.output import HOST_HEAD, host_lines, host_row, print_if_data, table
 from wallepb.v1 import service_pb2 as pb
@@ -24,6 +25,7 @@ from wallepb.v1.host_pb2 import (
     HOST_STATUS_READY,
     OUTCOME_DONE,
     Finished,
+    HostStatus,
     Location,
 )
 
@@ -34,6 +36,7 @@ _STATES = {
     "maintenance": HOST_STATE_MAINTENANCE,
     "probation": HOST_STATE_PROBATION,
 }
+_STATUSES = {name.removeprefix("HOST_STATUS_").lower(): value for name, value in HostStatus.items() if value}
 _ignore_cms = click.option("--ignore-cms", is_flag=True, help="Do not ask any CMS.")
 _reason = click.option("-m", "--reason", default="", help="Why.")
 
@@ -45,23 +48,32 @@ def hosts() -> None:
 
 @hosts.command("list")
 @click.option("--project", default="", help="Only hosts of this project.")
+@click.option("--dc", default="", help="Only hosts in this data centre.")
 @click.option("--rack", default="", help="Only hosts in this rack.")
 @click.option("--switch", default="", help="Only hosts behind this switch.")
+@click.option("--state", type=click.Choice(list(_STATES)), help="Only hosts in this state.")
+@click.option("--status", type=click.Choice(list(_STATUSES)), help="Only hosts with this status.")
+@click.option("--check", default="", help="Only hosts where this check fails.")
 @click.option("--troubled", is_flag=True, help="Only hosts with a failing check, an operation, or not ready.")
+@click.argument("names", nargs=-1)
 @output_option(*LISTS)
-def list_(output: str, **where: Any) -> None:
-    """List hosts."""
-    shown = call("ListHosts", pb.ListHostsRequest(**where))
+def list_(output: str, state: str | None, status: str | None, **where: Any) -> None:
+    """List hosts; NAMES are patterns with `*`."""
+    where |= {"state": _STATES[state] if state else None, "status": _STATUSES[status] if status else None}
+    shown = call_pages("ListHosts", pb.ListHostsRequest(**where))
     if print_if_data(shown, output):
         return
     none = "No host matches." if any(where.values()) else "There are no hosts yet: add one with `walle hosts add HOST`."
     table(sorted(host_row(one) for one in shown.hosts), HOST_HEAD, none)
 
 
+hosts.add_command(import_)
+
+
 @hosts.command()
 def sites() -> None:
     """Print where hosts stand, as YAML for the CMS's --sites file."""
-    places = {one.host.name: _place(one.host.location) for one in call("ListHosts", pb.ListHostsRequest()).hosts}
+    places = {one.host.name: _place(one.host.location) for one in call_pages("ListHosts", pb.ListHostsRequest()).hosts}
     click.echo("hosts:" if any(places.values()) else "hosts: {}")
     for name, place in sorted(places.items()):
         if place:

@@ -12,7 +12,7 @@ from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
 from hqcli.documents import BadDocument, texts, value_of
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, output_option, yaml_text
-from wallectl.asking import call, complain
+from wallectl.asking import call, call_pages, complain
 from wallectl.output import print_if_data, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
@@ -96,7 +96,7 @@ def _machines(name: str, text: str) -> list[Machine]:
 
 
 def _unlisted_machines() -> Iterator[Machine]:
-    for shown in call("ListHosts", pb.ListHostsRequest()).hosts:
+    for shown in call_pages("ListHosts", pb.ListHostsRequest()).hosts:
         host = shown.host
         if not host.listed:
             yield Machine(

@@ -354,3 +354,39 @@ class LedgerTime(_message.Message):
     AT_MS_FIELD_NUMBER: _ClassVar[int]
     at_ms: int
     def __init__(self, at_ms: _Optional[int] = ...) -> None: ...
+
+class NoticeRecord(_message.Message):
+    __slots__ = ("id", "severity", "project", "host", "text", "first", "last", "count", "pending", "due_ms", "last_ms", "rounds", "problem", "acknowledged_by", "acknowledged_reason", "acknowledged")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    TEXT_FIELD_NUMBER: _ClassVar[int]
+    FIRST_FIELD_NUMBER: _ClassVar[int]
+    LAST_FIELD_NUMBER: _ClassVar[int]
+    COUNT_FIELD_NUMBER: _ClassVar[int]
+    PENDING_FIELD_NUMBER: _ClassVar[int]
+    DUE_MS_FIELD_NUMBER: _ClassVar[int]
+    LAST_MS_FIELD_NUMBER: _ClassVar[int]
+    ROUNDS_FIELD_NUMBER: _ClassVar[int]
+    PROBLEM_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_BY_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_REASON_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    severity: Severity
+    project: str
+    host: str
+    text: str
+    first: _timestamp_pb2.Timestamp
+    last: _timestamp_pb2.Timestamp
+    count: int
+    pending: _containers.RepeatedScalarFieldContainer[str]
+    due_ms: int
+    last_ms: int
+    rounds: int
+    problem: str
+    acknowledged_by: str
+    acknowledged_reason: str
+    acknowledged: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., severity: _Optional[_Union[Severity, str]] = ..., project: _Optional[str] = ..., host: _Optional[str] = ..., text: _Optional[str] = ..., first: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., pending: _Optional[_Iterable[str]] = ..., due_ms: _Optional[int] = ..., last_ms: _Optional[int] = ..., rounds: _Optional[int] = ..., problem: _Optional[str] = ..., acknowledged_by: _Optional[str] = ..., acknowledged_reason: _Optional[str] = ..., acknowledged: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...

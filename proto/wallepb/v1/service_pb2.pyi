@@ -47,7 +47,7 @@ STEERING_CONTINUE: Steering
 STEERING_RETRY: Steering
 
 class Order(_message.Message):
-    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "steer_scenario", "reports", "may_import", "access")
+    __slots__ = ("by", "create_project", "update_project", "delete_project", "switch_automation", "add_host", "change_host", "set_host_state", "start_operation", "cancel_operation", "add_scenario", "end_scenario", "checks", "agree_scenario", "release_tasks", "import_machines", "remove_machine", "steer_scenario", "reports", "acknowledge_notice", "may_import", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
     UPDATE_PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -67,6 +67,7 @@ class Order(_message.Message):
     REMOVE_MACHINE_FIELD_NUMBER: _ClassVar[int]
     STEER_SCENARIO_FIELD_NUMBER: _ClassVar[int]
     REPORTS_FIELD_NUMBER: _ClassVar[int]
+    ACKNOWLEDGE_NOTICE_FIELD_NUMBER: _ClassVar[int]
     MAY_IMPORT_FIELD_NUMBER: _ClassVar[int]
     ACCESS_FIELD_NUMBER: _ClassVar[int]
     by: str
@@ -88,9 +89,10 @@ class Order(_message.Message):
     remove_machine: RemoveMachineRequest
     steer_scenario: SteerScenarioRequest
     reports: ReportChecksRequest
+    acknowledge_notice: AcknowledgeNoticeRequest
     may_import: bool
     access: str
-    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., steer_scenario: _Optional[_Union[SteerScenarioRequest, _Mapping]] = ..., reports: _Optional[_Union[ReportChecksRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, by: _Optional[str] = ..., create_project: _Optional[_Union[CreateProjectRequest, _Mapping]] = ..., update_project: _Optional[_Union[UpdateProjectRequest, _Mapping]] = ..., delete_project: _Optional[_Union[DeleteProjectRequest, _Mapping]] = ..., switch_automation: _Optional[_Union[SwitchAutomationRequest, _Mapping]] = ..., add_host: _Optional[_Union[AddHostRequest, _Mapping]] = ..., change_host: _Optional[_Union[ChangeHostRequest, _Mapping]] = ..., set_host_state: _Optional[_Union[SetHostStateRequest, _Mapping]] = ..., start_operation: _Optional[_Union[StartOperationRequest, _Mapping]] = ..., cancel_operation: _Optional[_Union[CancelOperationRequest, _Mapping]] = ..., add_scenario: _Optional[_Union[AddScenarioRequest, _Mapping]] = ..., end_scenario: _Optional[_Union[EndScenarioRequest, _Mapping]] = ..., checks: _Optional[_Union[HostChecks, _Mapping]] = ..., agree_scenario: _Optional[_Union[AgreeScenarioRequest, _Mapping]] = ..., release_tasks: _Optional[_Union[ReleaseTasksRequest, _Mapping]] = ..., import_machines: _Optional[_Union[ImportMachinesRequest, _Mapping]] = ..., remove_machine: _Optional[_Union[RemoveMachineRequest, _Mapping]] = ..., steer_scenario: _Optional[_Union[SteerScenarioRequest, _Mapping]] = ..., reports: _Optional[_Union[ReportChecksRequest, _Mapping]] = ..., acknowledge_notice: _Optional[_Union[AcknowledgeNoticeRequest, _Mapping]] = ..., may_import: _Optional[bool] = ..., access: _Optional[str] = ...) -> None: ...
 
 class GetProjectRequest(_message.Message):
     __slots__ = ("project",)
@@ -139,22 +141,38 @@ class GetHostResponse(_message.Message):
     def __init__(self, host: _Optional[_Union[_host_pb2.Host, _Mapping]] = ..., decision: _Optional[str] = ..., blocked: _Optional[str] = ...) -> None: ...
 
 class ListHostsRequest(_message.Message):
-    __slots__ = ("project", "rack", "switch", "troubled")
+    __slots__ = ("project", "rack", "switch", "troubled", "dc", "state", "status", "check", "names", "page_size", "page_token")
     PROJECT_FIELD_NUMBER: _ClassVar[int]
     RACK_FIELD_NUMBER: _ClassVar[int]
     SWITCH_FIELD_NUMBER: _ClassVar[int]
     TROUBLED_FIELD_NUMBER: _ClassVar[int]
+    DC_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
+    STATUS_FIELD_NUMBER: _ClassVar[int]
+    CHECK_FIELD_NUMBER: _ClassVar[int]
+    NAMES_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     project: str
     rack: str
     switch: str
     troubled: bool
-    def __init__(self, project: _Optional[str] = ..., rack: _Optional[str] = ..., switch: _Optional[str] = ..., troubled: _Optional[bool] = ...) -> None: ...
+    dc: str
+    state: _host_pb2.HostState
+    status: _host_pb2.HostStatus
+    check: str
+    names: _containers.RepeatedScalarFieldContainer[str]
+    page_size: int
+    page_token: str
+    def __init__(self, project: _Optional[str] = ..., rack: _Optional[str] = ..., switch: _Optional[str] = ..., troubled: _Optional[bool] = ..., dc: _Optional[str] = ..., state: _Optional[_Union[_host_pb2.HostState, str]] = ..., status: _Optional[_Union[_host_pb2.HostStatus, str]] = ..., check: _Optional[str] = ..., names: _Optional[_Iterable[str]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
 
 class ListHostsResponse(_message.Message):
-    __slots__ = ("hosts",)
+    __slots__ = ("hosts", "next_page_token")
     HOSTS_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
     hosts: _containers.RepeatedCompositeFieldContainer[GetHostResponse]
-    def __init__(self, hosts: _Optional[_Iterable[_Union[GetHostResponse, _Mapping]]] = ...) -> None: ...
+    next_page_token: str
+    def __init__(self, hosts: _Optional[_Iterable[_Union[GetHostResponse, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
 
 class GetLimitsRequest(_message.Message):
     __slots__ = ("project",)
@@ -227,6 +245,42 @@ class ListIncidentsResponse(_message.Message):
     INCIDENTS_FIELD_NUMBER: _ClassVar[int]
     incidents: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, incidents: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class ListNoticesRequest(_message.Message):
+    __slots__ = ("project", "host", "severity", "all", "page_size", "page_token")
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
+    SEVERITY_FIELD_NUMBER: _ClassVar[int]
+    ALL_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    project: str
+    host: str
+    severity: _project_pb2.Severity
+    all: bool
+    page_size: int
+    page_token: str
+    def __init__(self, project: _Optional[str] = ..., host: _Optional[str] = ..., severity: _Optional[_Union[_project_pb2.Severity, str]] = ..., all: _Optional[bool] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListNoticesResponse(_message.Message):
+    __slots__ = ("notices", "next_page_token")
+    NOTICES_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    notices: _containers.RepeatedCompositeFieldContainer[_project_pb2.NoticeRecord]
+    next_page_token: str
+    def __init__(self, notices: _Optional[_Iterable[_Union[_project_pb2.NoticeRecord, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class AcknowledgeNoticeRequest(_message.Message):
+    __slots__ = ("notice", "reason")
+    NOTICE_FIELD_NUMBER: _ClassVar[int]
+    REASON_FIELD_NUMBER: _ClassVar[int]
+    notice: str
+    reason: str
+    def __init__(self, notice: _Optional[str] = ..., reason: _Optional[str] = ...) -> None: ...
+
+class AcknowledgeNoticeResponse(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class GetScenarioRequest(_message.Message):
     __slots__ = ("scenario",)
@@ -355,14 +409,32 @@ class SwitchAutomationResponse(_message.Message):
     def __init__(self) -> None: ...
 
 class ImportMachinesRequest(_message.Message):
-    __slots__ = ("machines",)
+    __slots__ = ("machines", "hosts", "dry_run")
     MACHINES_FIELD_NUMBER: _ClassVar[int]
+    HOSTS_FIELD_NUMBER: _ClassVar[int]
+    DRY_RUN_FIELD_NUMBER: _ClassVar[int]
     machines: _containers.RepeatedCompositeFieldContainer[_host_pb2.Machine]
-    def __init__(self, machines: _Optional[_Iterable[_Union[_host_pb2.Machine, _Mapping]]] = ...) -> None: ...
+    hosts: _containers.RepeatedCompositeFieldContainer[AddHostRequest]
+    dry_run: bool
+    def __init__(self, machines: _Optional[_Iterable[_Union[_host_pb2.Machine, _Mapping]]] = ..., hosts: _Optional[_Iterable[_Union[AddHostRequest, _Mapping]]] = ..., dry_run: _Optional[bool] = ...) -> None: ...
 
 class ImportMachinesResponse(_message.Message):
-    __slots__ = ()
-    def __init__(self) -> None: ...
+    __slots__ = ("changes",)
+    CHANGES_FIELD_NUMBER: _ClassVar[int]
+    changes: _containers.RepeatedCompositeFieldContainer[MachineChange]
+    def __init__(self, changes: _Optional[_Iterable[_Union[MachineChange, _Mapping]]] = ...) -> None: ...
+
+class MachineChange(_message.Message):
+    __slots__ = ("machine", "is_new", "project", "differences")
+    MACHINE_FIELD_NUMBER: _ClassVar[int]
+    IS_NEW_FIELD_NUMBER: _ClassVar[int]
+    PROJECT_FIELD_NUMBER: _ClassVar[int]
+    DIFFERENCES_FIELD_NUMBER: _ClassVar[int]
+    machine: str
+    is_new: bool
+    project: str
+    differences: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, machine: _Optional[str] = ..., is_new: _Optional[bool] = ..., project: _Optional[str] = ..., differences: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class RemoveMachineRequest(_message.Message):
     __slots__ = ("machine",)

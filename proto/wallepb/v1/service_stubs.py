@@ -46,6 +46,11 @@ class WalleServiceStub:
         ] = channel.unary_unary(
             "/walle.v1.WalleService/ListIncidents", service_pb2.ListIncidentsRequest.SerializeToString, service_pb2.ListIncidentsResponse.FromString
         )
+        self.ListNotices: aio.UnaryUnaryMultiCallable[
+            service_pb2.ListNoticesRequest, service_pb2.ListNoticesResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/ListNotices", service_pb2.ListNoticesRequest.SerializeToString, service_pb2.ListNoticesResponse.FromString
+        )
         self.GetScenario: aio.UnaryUnaryMultiCallable[
             service_pb2.GetScenarioRequest, service_pb2.GetScenarioResponse
         ] = channel.unary_unary(
@@ -140,6 +145,11 @@ class WalleServiceStub:
             service_pb2.SteerScenarioRequest, service_pb2.SteerScenarioResponse
         ] = channel.unary_unary(
             "/walle.v1.WalleService/SteerScenario", service_pb2.SteerScenarioRequest.SerializeToString, service_pb2.SteerScenarioResponse.FromString
+        )
+        self.AcknowledgeNotice: aio.UnaryUnaryMultiCallable[
+            service_pb2.AcknowledgeNoticeRequest, service_pb2.AcknowledgeNoticeResponse
+        ] = channel.unary_unary(
+            "/walle.v1.WalleService/AcknowledgeNotice", service_pb2.AcknowledgeNoticeRequest.SerializeToString, service_pb2.AcknowledgeNoticeResponse.FromString
         )
         self.ReportChecks: aio.UnaryUnaryMultiCallable[
             service_pb2.ReportChecksRequest, service_pb2.ReportChecksResponse

@@ -6,6 +6,7 @@ Who is refused is told before the rest is looked at, so many of these are refuse
 from __future__ import annotations
 
 from base64 import b64encode
+from hashlib import sha256
 from typing import Any, Final
 
 from console.pages.editing import content_mark
@@ -143,6 +144,8 @@ RECORDER: Final[dict[str, Body]] = {
     "Explain of others": {"identity": "admin"},
 }
 
+NOTICE_OF_N1: Final = sha256(b"web\0n1\0test").hexdigest()[:16]
+
 WALLE: Final[dict[str, Body]] = {
     "GetProject": {"project": "web"},
     "ListProjects": {},
@@ -152,6 +155,8 @@ WALLE: Final[dict[str, Body]] = {
     "GetLimits of all": {},
     "GetForecast": {"project": "web"},
     "ListIncidents": {},
+    "ListNotices": {},
+    "AcknowledgeNotice": {"notice": NOTICE_OF_N1, **_WHY},
     "GetScenario": {"scenario": "work-n1"},
     "ListScenarios": {},
     "GetSettings": {},

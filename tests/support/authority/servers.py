@@ -39,6 +39,8 @@ from tests.support.sample_instances import eventually
 from tests.support.secured import Secured, served
 from tests.support.secured_gateway import federated
 from tests.support.walle.running import pretending, running
+from walle.work.book import Notice
+from wallepb.v1.project_pb2 import SEVERITY_ERROR
 
 ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
 
@@ -125,6 +127,7 @@ class Servers:
             file = pretending(agent_checks=Patterns(["ssh"]))
             one = await self._stack.enter_async_context(running(file=file, security=self.security()))
         self.add("walle", one.address, rules)
+        one.server.automaton.outbox.send([Notice(SEVERITY_ERROR, "web", "test", "n1")])
 
     async def recorder(self) -> None:
         shared = ServerContext(Limits(), SystemClock(), RequestIds("recorder"), self.security())

@@ -76,10 +76,7 @@ class Fleet:
             for name in names:
                 self._add(name, rack)
         self.auditor = Auditor(self.book, max_busy)
-        self.healers = [
-            Healer(_Store(self), _Parts(self), self.world, self.now, self.rng, self.notices.extend, lane)
-            for lane in Automation
-        ]
+        self.healers = [Healer(_Store(self), _Parts(self), self.world, self.now, self.rng, lane) for lane in Automation]
         self.active: set[str] = set()
 
     def _add(self, name: str, rack: str) -> None:
@@ -201,6 +198,9 @@ class _Store:
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return decide(self._fleet.book)
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        self._fleet.notices.extend(decide(self._fleet.book))
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return _Now() if decide(self._fleet.book) else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -123,8 +123,7 @@ class OneDay:
         """Another process takes over: what is not stored is gone."""
         self.world = World("i", {}, self._new_id, Incidents())
         self.healers = [
-            Healer(_Store(self), _Parts(self), self.world, self.now, random.Random(1), self.notices.extend, lane)
-            for lane in Automation
+            Healer(_Store(self), _Parts(self), self.world, self.now, random.Random(1), lane) for lane in Automation
         ]
 
     @property
@@ -174,6 +173,9 @@ class _Store:
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
         return self._day.transact(decide)
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        self._day.notices.extend(self._day.transact(decide))
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return _Now() if self._day.transact(decide) else None

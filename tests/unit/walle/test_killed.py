@@ -70,7 +70,7 @@ class World1:
 
     def process(self) -> Healer:
         world = World("i", {}, self.new_id, Incidents(), settle_ms=0)
-        return Healer(Records(self), Parts(self), world, self.now, random.Random(1), lambda notices: None)
+        return Healer(Records(self), Parts(self), world, self.now, random.Random(1))
 
     def live(self) -> int:
         """Reconcile until nothing is left to do, starting again after each death; returns the moments there were."""
@@ -114,6 +114,9 @@ class Records:
         result = decide(self._world.book)
         self._world.step("after a transaction")
         return result
+
+    async def decide(self, decide: Callable[[WalleTransaction], object]) -> None:
+        await self.transact(decide)
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         self._world.step("before an intent")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import pytest
@@ -65,7 +65,6 @@ class SwitchWork:
             self.world,
             self.now,
             lambda names: "",
-            self.notices.extend,
             random.Random(1),
         )
 
@@ -90,6 +89,9 @@ class SwitchWork:
         result = decide(self.book)
         self.writes += before != self.book.records
         return result
+
+    async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
+        self.notices.extend(await self.transact(decide))
 
     @property
     def calls(self) -> dict[str, int]:

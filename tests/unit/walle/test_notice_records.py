@@ -1,0 +1,155 @@
+"""A notice is a record of its cause: counted, sent again after a pause, acknowledged, and gone in the end."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import pytest
+
+from control.errors import Refused
+from tests.support.walle.book import DictBook
+from tests.support.walle.hosts import NOW_MS, at
+from walle.work.book import NOTICE, Notice
+from walle.work.notice_records import (
+    GIVE_UP_MS,
+    KEEP_ACKNOWLEDGED_MS,
+    KEEP_MS,
+    MAX_RECORDS,
+    QUIET_MS,
+    acknowledge_notice,
+    next_delivery,
+    surplus,
+    take_delivery,
+    take_notice,
+    undeliverable,
+)
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, SEVERITY_WARNING, NoticeRecord, Severity
+from wallepb.v1.service_pb2 import AcknowledgeNoticeRequest
+
+MINUTE_MS = 60_000
+BOTH = ("a@x", "b@x")
+
+
+class Notices:
+    """The records of one store."""
+
+    def __init__(self) -> None:
+        self.book, self.now_ms = DictBook(), NOW_MS
+
+    def say(
+        self, text: str = "h1: reboot: no", severity: Severity = SEVERITY_ERROR, to: Collection[str] = BOTH, **more: str
+    ) -> NoticeRecord:
+        take_notice(self.book, Notice(severity, "web", text, "h1", **more), to, at(self.now_ms))
+        return max(self.all, key=lambda one: one.last_ms)
+
+    def deliver(self, record: NoticeRecord) -> None:
+        for address in list(record.pending):
+            take_delivery(self.book, record, address, over=True)
+
+    def acknowledge(self, record: NoticeRecord) -> None:
+        order = AcknowledgeNoticeRequest(notice=record.id, reason="on it")
+        acknowledge_notice(self.book, order, "alice", at(self.now_ms))
+
+    @property
+    def all(self) -> list[NoticeRecord]:
+        names = [name for kind, name in self.book.records if kind == NOTICE.name]
+        return [one for name in names if (one := self.book.get(NOTICE, name)) is not None]
+
+
+def test_a_cause_is_one_record_with_its_first_and_last_time_and_a_count() -> None:
+    notices = Notices()
+    for text in ("rack r1: 5 of 8", "rack r1: 6 of 8", "rack r1: 7 of 8"):
+        notices.say(text, cause="rack r1")
+        notices.now_ms += MINUTE_MS
+    (record,) = notices.all
+    assert (record.text, record.count) == ("rack r1: 7 of 8", 3)
+    assert record.last.seconds - record.first.seconds == 120
+    notices.say("another text")
+    assert len(notices.all) == 2
+
+
+def test_what_keeps_coming_up_is_sent_after_pauses_from_a_minute_to_an_hour() -> None:
+    notices, sent = Notices(), list[int]()
+    for _ in range(24 * 60):
+        record = notices.say()
+        if record.pending and record.due_ms <= notices.now_ms:
+            sent.append((notices.now_ms - NOW_MS) // MINUTE_MS)
+            notices.deliver(record)
+        notices.now_ms += MINUTE_MS
+    assert sent[:5] == [0, 1, 3, 7, 15]
+    assert len(sent) < 32, "an hour is the longest pause"
+    assert notices.all[0].count == 24 * 60
+
+
+def test_what_is_worse_or_critical_does_not_wait() -> None:
+    notices = Notices()
+    for severity in (SEVERITY_WARNING, SEVERITY_ERROR, SEVERITY_CRITICAL, SEVERITY_CRITICAL):
+        record = notices.say(severity=severity, cause="fuse")
+        assert (list(record.pending), record.due_ms) == ([*BOTH], notices.now_ms)
+        notices.deliver(record)
+        notices.now_ms += 1
+
+
+def test_what_is_acknowledged_is_counted_and_not_sent_until_it_is_worse_or_was_quiet_for_a_day() -> None:
+    for worse, pause_ms in ((SEVERITY_CRITICAL, MINUTE_MS), (SEVERITY_ERROR, QUIET_MS + MINUTE_MS)):
+        notices = Notices()
+        notices.acknowledge(notices.say(cause="fuse"))
+        notices.now_ms += MINUTE_MS
+        record = notices.say(cause="fuse")
+        assert (record.acknowledged_by, record.count, list(record.pending)) == ("alice", 2, [])
+        with pytest.raises(Refused, match="alice acknowledged it already"):
+            notices.acknowledge(record)
+        notices.now_ms += pause_ms
+        record = notices.say(severity=worse, cause="fuse")
+        assert not record.HasField("acknowledged")
+        assert list(record.pending) == [*BOTH]
+
+
+def test_an_address_gets_critical_ones_first_and_then_the_oldest() -> None:
+    notices, order = Notices(), list[str]()
+    for text, severity in (("old", SEVERITY_ERROR), ("new", SEVERITY_ERROR), ("fuse", SEVERITY_CRITICAL)):
+        notices.say(text, severity)
+        notices.now_ms += 1
+    while record := next_delivery("a@x", notices.all, notices.now_ms):
+        order.append(record.text)
+        take_delivery(notices.book, record, "a@x", over=True)
+    assert order == ["fuse", "old", "new"]
+    assert all(list(one.pending) == ["b@x"] for one in notices.all)
+
+
+def test_a_delivery_that_was_under_way_does_not_take_the_place_of_a_newer_round() -> None:
+    notices = Notices()
+    sent = notices.say(severity=SEVERITY_CRITICAL, to=["a@x"])
+    notices.deliver(sent)
+    notices.say(severity=SEVERITY_CRITICAL, to=["a@x"])
+    take_delivery(notices.book, sent, "a@x", over=True)
+    assert list(notices.all[0].pending) == ["a@x"]
+
+
+def test_a_problem_shows_until_its_address_is_served_again() -> None:
+    notices = Notices()
+    record = notices.say()
+    take_delivery(notices.book, record, "b@x", "no answer", over=False)
+    take_delivery(notices.book, record, "a@x", over=True)
+    assert (notices.all[0].problem, list(notices.all[0].pending)) == ("b@x: no answer", ["b@x"])
+    take_delivery(notices.book, record, "b@x", over=True)
+    assert not notices.all[0].problem
+
+
+def test_a_day_without_delivery_is_the_bound() -> None:
+    notices = Notices()
+    record = notices.say()
+    assert not undeliverable([record], notices.now_ms + GIVE_UP_MS)
+    assert undeliverable([record], notices.now_ms + GIVE_UP_MS + 1) == [record]
+
+
+def test_old_ones_go_and_beyond_the_bound_the_oldest_that_are_not_critical() -> None:
+    notices = Notices()
+    notices.acknowledge(notices.say("known"))
+    notices.say("open")
+    now_ms = NOW_MS + KEEP_ACKNOWLEDGED_MS + 1
+    assert [one.text for one in surplus(notices.all, now_ms)] == ["known"]
+    assert {one.text for one in surplus(notices.all, NOW_MS + KEEP_MS + 1)} == {"known", "open"}
+    many = [NoticeRecord(id=str(n), severity=SEVERITY_ERROR, last_ms=NOW_MS + n) for n in range(MAX_RECORDS)]
+    many[0].severity = SEVERITY_CRITICAL
+    assert [one.id for one in surplus([*many, NoticeRecord(id="x", last_ms=now_ms)], now_ms)] == ["1"]
