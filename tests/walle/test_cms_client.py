@@ -184,26 +184,30 @@ def test_events_are_named_as_the_protocols_own_example() -> None:
 
 
 def test_a_task_without_an_operation_is_deleted_once_it_was_seen_twice() -> None:
-    collector = Collector("prod")
+    collector = Collector(lambda: "prod")
     assert collector.look("a", ["walle-prod.op1-0-0"], set()) == []
     assert collector.look("a", ["walle-prod.op1-0-0"], set()) == ["walle-prod.op1-0-0"]
 
 
 def test_a_task_that_got_its_operation_meanwhile_stays() -> None:
-    collector = Collector("prod")
+    collector = Collector(lambda: "prod")
     collector.look("a", ["walle-prod.op1-0-0"], set())
     assert collector.look("a", ["walle-prod.op1-0-0"], {"walle-prod.op1-0-0"}) == []
 
 
-@pytest.mark.parametrize("foreign", ["nanny-batch-7", "walle-prod-2.op1-0-0", "walle-production.op1-0-0", "op1-0-0"])
-def test_tasks_of_others_are_never_deleted(foreign: str) -> None:
-    collector = Collector("prod")
+@pytest.mark.parametrize(
+    "foreign",
+    ["nanny-batch-7", "walle-prod-2.op1-0-0", "walle-production.op1-0-0", "op1-0-0", "walle-prod.6f0c.op1-0-0"],
+)
+@pytest.mark.parametrize("installation", ["prod", "prod.5f0c"])
+def test_tasks_of_others_are_never_deleted(foreign: str, installation: str) -> None:
+    collector = Collector(lambda: installation)
     for _ in range(3):
         assert collector.look("a", [foreign], set()) == []
 
 
 def test_what_was_seen_in_one_cms_is_not_suspect_in_another() -> None:
-    collector = Collector("prod")
+    collector = Collector(lambda: "prod")
     collector.look("a", ["walle-prod.op1-0-0"], set())
     assert collector.look("b", ["walle-prod.op1-0-0"], set()) == []
 

@@ -147,8 +147,9 @@ async def test_a_store_that_was_restored_while_no_process_ran_is_known_in_the_pr
         async with running(store) as walle:
             await prepared(walle, cms)
             await walle.project(Project(id="db", cms=[Cms(url=another.url, version="v1.4")]))
-            old = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms)}-0-0"
-            later = f"walle-test.{new_id(walle.server.automaton.ledger.now().ms + 2 * AHEAD_MS)}-0-0"
+            await walle.until(lambda: "." in walle.server.automaton.world.installation, "the store has its word")
+            ours, now_ms = walle.server.automaton.world.installation, walle.server.automaton.ledger.now().ms
+            old, later = (f"walle-{ours}.{new_id(ms)}-0-0" for ms in (now_ms, now_ms + 2 * AHEAD_MS))
         cms.tasks = {one: {"id": one, "hosts": ["h1"], "status": "ok"} for one in (old, later)}
         async with running(store, name="walle-2") as walle:
             await walle.until(lambda: is_out(walle, "web"), "its fuse is out")
@@ -192,6 +193,35 @@ def test_a_task_tells_the_time_of_its_operation_and_others_tell_none() -> None:
     assert not is_ahead("other", task, 0)
     assert not is_ahead("one", "walle-one.0123456789ab-0-0", 0)
     assert not is_ahead("one", "walle-one.lost-0-0", 0)
+
+
+def test_an_id_without_the_stores_word_shows_nothing() -> None:
+    assert is_ahead("one.5f0c", f"walle-one.5f0c.{new_id(1_000_000)}-2-1", 0)
+    for forged in ("walle-one.", "walle-one.6f0c.", "walle-two.5f0c."):
+        assert not is_ahead("one.5f0c", f"{forged}{new_id(1_000_000)}-2-1", 0)
+
+
+@pytest.mark.long
+async def test_a_forged_task_of_the_future_puts_no_fuse_out_and_two_of_one_name_leave_each_others_tasks_alone() -> None:
+    store, other = LastingStore(), LastingStore()
+    with fake_cms() as cms:
+        async with running(store) as walle, running(other) as another:
+            for one in (walle, another):
+                await one.project(Project(id="web", cms=[Cms(url=cms.url, version="v1.4")]))
+                await one.until(lambda one=one: "." in one.server.automaton.world.installation, "it has its word")  # type: ignore[misc]
+            words = {one.server.automaton.world.installation for one in (walle, another)}
+            assert len(words) == 2
+            now_ms = walle.server.automaton.ledger.now().ms
+            forged = f"walle-test.{new_id(now_ms + 2 * AHEAD_MS)}-0-0"
+            theirs = f"walle-{another.server.automaton.world.installation}.{new_id(now_ms)}-0-0"
+            cms.tasks = {one: {"id": one, "hosts": ["h9"], "status": "ok"} for one in (forged, theirs)}
+            for _ in range(3):
+                await walle.server.automaton._look_at_tasks("web")
+            assert not is_out(walle, "web")
+            assert list(cms.tasks) == [theirs]
+            word = walle.server.automaton.world.installation
+        async with running(store, name="walle-2") as walle:
+            await walle.until(lambda: walle.server.automaton.world.installation == word, "the store keeps its word")
 
 
 def test_hosts_of_forgotten_tasks_take_room_in_the_default_cms() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from walle.approval.protocol import is_told
@@ -44,8 +44,22 @@ def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKi
 
 
 def id_prefix(installation: str) -> str:
-    """The prefix of all our tasks' ids. The dot ends the name: `prod` must not delete tasks of `prod-2`."""
+    """The prefix of all our tasks' ids. The dot ends the name: `prod` must not delete tasks of `prod-2`.
+
+    `installation`: a name; behind a dot the word of the store.
+    """
     return f"walle-{installation}."
+
+
+def is_ours(installation: str, task_id: str) -> bool:
+    """Whether the id has our name, and not another word. Ids of versions before the word have none."""
+    rest = task_id.removeprefix(_name_prefix(installation))
+    word = installation.partition(".")[2]
+    return rest != task_id and ("." not in rest or (bool(word) and rest.startswith(f"{word}.")))
+
+
+def _name_prefix(installation: str) -> str:
+    return id_prefix(installation.partition(".")[0])
 
 
 def new_id(now_ms: int) -> str:
@@ -54,7 +68,10 @@ def new_id(now_ms: int) -> str:
 
 
 def is_ahead(installation: str, task_id: str, now_ms: int) -> bool:
-    """Whether a task of ours is from the ledger's future: then the ledger was restored to an older state."""
+    """Whether a task of ours is from the ledger's future: then the ledger was restored to an older state.
+
+    An id without the store's word shows nothing: anybody could make it up.
+    """
     found = _TIMED.fullmatch(task_id.removeprefix(id_prefix(installation)).partition("-")[0])
     return found is not None and int(found[1], 16) > now_ms + AHEAD_MS
 
@@ -109,20 +126,21 @@ class Collector:
     They are deleted when seen twice: an operation may be stored after the list was made, or ended just before.
     """
 
-    def __init__(self, installation: str) -> None:
-        self._prefix = id_prefix(installation)
+    def __init__(self, installation: Callable[[], str]) -> None:
+        self._installation = installation
         self._suspects: dict[str, set[str]] = {}
 
     def look(self, cms: str, listed: Iterable[str], wanted: Collection[str]) -> list[str]:
         """The tasks to delete now. `wanted`: ids of all tasks of operations and scenarios, read after the list."""
-        stray = self.unknown(listed, wanted)
+        stray = {one for one in self.unknown(listed, wanted) if is_ours(self._installation(), one)}
         before = self._suspects.get(cms, set())
         self._suspects[cms] = stray
         return sorted(stray & before)
 
     def unknown(self, listed: Iterable[str], wanted: Collection[str]) -> set[str]:
-        """Our tasks that belong to nothing known."""
-        return {task for task in listed if task.startswith(self._prefix) and task not in wanted}
+        """Tasks with our name that belong to nothing known: perhaps a store that was replaced knew them."""
+        prefix = _name_prefix(self._installation())
+        return {task for task in listed if task.startswith(prefix) and task not in wanted}
 
     def strays(self) -> int:
         """How many tasks are under suspicion; for metrics."""

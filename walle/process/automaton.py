@@ -184,7 +184,8 @@ class WalleSupervisor:
         self.reaches = WalleAccessChecks(
             self.hosts.get, self.projects.get, self.scenarios.get, self.machine_named, self.notices.get
         )
-        self.ledger = LedgerClock(controller)
+        self._name = installation
+        self.ledger = LedgerClock(controller, self._take_word)
         self.storing = Storing(controller, self.ledger.now, recipients)
         self.outbox = Outbox(controller, self.storing, ways, self.ledger.now, rng)
         self.cms_events = CmsEvents(controller.clock.now, self.outbox.send)
@@ -195,7 +196,7 @@ class WalleSupervisor:
         self.world.hosts_ahead = self._hosts_ahead
         self.world.why_stopped = self.stop_order
         self.parts = parts = make_parts(self.storing, self.projects, self.cms_events)
-        self._collector = Collector(installation)
+        self._collector = Collector(lambda: self.world.installation)
         self._collecting = Backoff(rng)
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
@@ -235,6 +236,9 @@ class WalleSupervisor:
         """Who stopped everything (`walle kill`), and why; empty: nobody did."""
         frozen = self.controller.frozen
         return f"Wall-E was stopped by {frozen.by}: {frozen.reason} (`walle unkill`)" if frozen is not None else ""
+
+    def _take_word(self, word: str) -> None:
+        self.world.installation = f"{self._name}.{word}"
 
     def _hosts_ahead(self, host: Host) -> list[str]:
         project, fuse = self.projects.get(host.project), self.fuses.get(host.project)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, TypeVar, cast
 
@@ -13,10 +14,10 @@ from control import Change, Controller, EffectIntent, Kind, RecordChanged
 from serving.clock import Clock
 from walle.fuses.fuse import Moment
 from walle.notices import addresses_for
-from walle.work.book import HOST, LEDGER_TIME, Notice, WalleTransaction
+from walle.work.book import HOST, LEDGER_TIME, WORD, Notice, WalleTransaction
 from walle.work.notice_records import take_notice
 from wallepb.v1.host_pb2 import Host
-from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, LedgerTime, Recipient
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, SEVERITY_ERROR, InstallationWord, LedgerTime, Recipient
 
 log = logging.getLogger(__name__)
 
@@ -127,11 +128,19 @@ class LedgerClock:
     While none runs it stands still, so windows get longer, never shorter.
     """
 
-    def __init__(self, controller: Controller) -> None:
+    def __init__(self, controller: Controller, on_word: Callable[[str], object]) -> None:
+        """`on_word`: called with the installation's word, once it is known."""
         self._controller, self._clock = controller, controller.clock
+        self._words: Mapping[str, InstallationWord] = controller.records(WORD)
+        self._on_word = on_word
+        controller.records(WORD).listen(self._take_word)
         self._stored: Mapping[str, LedgerTime] = controller.records(LEDGER_TIME)
         self._base_ms, self._base_s = 0, self._clock.now()
         controller.reconcile("ledgertime", self._store, lambda: [_ONE])
+
+    def _take_word(self, key: str) -> None:
+        if (known := self._words.get(key)) is not None:
+            self._on_word(known.word)
 
     def now(self) -> Moment:
         ms = self._base_ms + int((self._clock.now() - self._base_s) * 1000)
@@ -144,6 +153,9 @@ class LedgerClock:
         change = self._controller.change()
         change.get(LEDGER_TIME, key)
         change.put(LEDGER_TIME, key, LedgerTime(at_ms=self.now().ms))
+        # A record of its own: an older version that acts meanwhile writes the time anew.
+        if change.get(WORD, key) is None:
+            change.put(WORD, key, InstallationWord(word=secrets.token_hex(4)))
         await change.commit()
         return STORED_EVERY_S
 

@@ -19,6 +19,7 @@ from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import (
     DefaultCmsTasks,
     Fuse,
+    InstallationWord,
     LedgerTime,
     NoticeRecord,
     Project,
@@ -39,6 +40,7 @@ DEFAULT_TASKS: Final = Kind("defaultcms", DefaultCmsTasks)
 LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
 RESTORED: Final = Kind("restored", Restored)
 NOTICE: Final = Kind("notice", NoticeRecord)
+WORD: Final = Kind("word", InstallationWord)
 
 
 class WalleTransaction(Protocol):
@@ -75,7 +77,7 @@ class World:
     """What decisions know in addition to the records.
 
     Attributes:
-        installation: our name in the ids of tasks.
+        installation: our name in the ids of tasks, with the word of the store: `default.5f0c1a2b`.
         new_id: a fresh id of an operation.
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
         check_reach: raises Refused unless what an order (by its field in `Order`) is about is still within the reach of

@@ -390,3 +390,9 @@ class NoticeRecord(_message.Message):
     acknowledged_reason: str
     acknowledged: _timestamp_pb2.Timestamp
     def __init__(self, id: _Optional[str] = ..., severity: _Optional[_Union[Severity, str]] = ..., project: _Optional[str] = ..., host: _Optional[str] = ..., text: _Optional[str] = ..., first: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., pending: _Optional[_Iterable[str]] = ..., due_ms: _Optional[int] = ..., last_ms: _Optional[int] = ..., rounds: _Optional[int] = ..., problem: _Optional[str] = ..., acknowledged_by: _Optional[str] = ..., acknowledged_reason: _Optional[str] = ..., acknowledged: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class InstallationWord(_message.Message):
+    __slots__ = ("word",)
+    WORD_FIELD_NUMBER: _ClassVar[int]
+    word: str
+    def __init__(self, word: _Optional[str] = ...) -> None: ...
