@@ -130,7 +130,8 @@ class CmsApi:
         )
         for name, location in sorted(desk.locations.by_name.items()):
             doubt = location.doubt()
-            answer.location.add(name=name, instances=location.instances, is_certain=not doubt, reason=doubt)
+            instances = location.instances if call.access.is_unlimited else 0  # of others, too
+            answer.location.add(name=name, instances=instances, is_certain=not doubt, reason=doubt)
         return MessageAnswer(answer)
 
     def _state(self, record: ledger_pb2.Task, why: Why, call: Call) -> pb.TaskState:

@@ -58,7 +58,7 @@ class Writes:
                 check_entry(permit, gone)
                 return gone
         if spec_at := await self._taken_at(instance_id, request_id):
-            return self._resolve_repeated_create(instance_id, request_id, spec_at, permit)
+            return self._resolve_repeated_create(draft, request_id, spec_at, permit)
         self._check_room(draft.size_bytes(), 0)
         self._check_liveness(draft.spec, None)
         plan = changes.creation(draft, request_id, wall_ms)
@@ -68,7 +68,7 @@ class Writes:
             return await self._write(instance_id, plan, None, deadline)
         except Conflict as conflict:
             await self._preconditions.caught_up(conflict, deadline)
-            return self._resolve_repeated_create(instance_id, request_id, max(conflict.modified.values()), permit)
+            return self._resolve_repeated_create(draft, request_id, max(conflict.modified.values()), permit)
 
     async def update(
         self,
@@ -244,8 +244,11 @@ class Writes:
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at
 
-    def _resolve_repeated_create(self, instance_id: str, request_id: str, version: int, permit: Permit) -> Entry:
+    def _resolve_repeated_create(
+        self, draft: changes.InstanceDraft, request_id: str, version: int, permit: Permit
+    ) -> Entry:
         """The answer to a creation of what exists already: the instance, if this very request created it."""
+        instance_id = draft.meta.id
         entry = self._r.cache.get(instance_id)
         if entry is not None and self._is_of(instance_id, request_id):
             check_entry(permit, entry)
@@ -254,6 +257,8 @@ class Writes:
             permit(instance_id, entry.traits.service if entry else "", entry.traits.node if entry else "")
         except PermissionDenied:
             version = 0  # the caller must learn that the id is taken, but no more
+        if entry is not None and entry.traits.service != draft.meta.service_id:
+            version = 0  # nor must the owners of this service, to whom a controller shows the answer
         raise AlreadyExists(instance_id, version, readable=not self._r.cache.is_unreadable(instance_id))
 
     def _is_of(self, instance_id: str, request_id: str) -> bool:

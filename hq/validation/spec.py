@@ -20,6 +20,7 @@ from hq.validation.values import (
     check_target,
     check_url,
     check_variable,
+    check_words,
 )
 from hqpb.v1.instance_pb2 import (
     REVISION_TARGET_READY,
@@ -207,6 +208,13 @@ def note_secret(faults: Faults, secret: SecretDescriptor, path: str) -> None:
     faults.note(check_name(secret.name, f"{path}.name"))
     faults.note(check_line(secret.provider, f"{path}.provider", MAX_SECRET_WORD_BYTES))
     faults.note(check_line(secret.id, f"{path}.id", MAX_SECRET_WORD_BYTES))
+    faults.note(check_words(secret.key, f"{path}.key", MAX_SECRET_WORD_BYTES))
+    faults.note(check_words(secret.version, f"{path}.version", MAX_SECRET_WORD_BYTES))
+    for field in ("id", "key", "version"):
+        if getattr(secret, field).startswith("-"):
+            faults.add(f"{path}.{field}", "begins with a dash: it would be an option of the provider's command")
+    if "/" in secret.version:
+        faults.add(f"{path}.version", "has a slash: it would lead to another secret")
     note_secret_target(faults, secret, path)
 
 

@@ -166,6 +166,13 @@ async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over
         assert await one.order("operator", "EndDeclaration", {"issuer": "wall-e"}) == 200
 
 
+async def test_how_many_instances_there_are_is_told_to_who_sees_them(tmp_path: Path) -> None:
+    async with guarded(tmp_path) as one:
+        for who, told in (("admin", 4), ("web-uploader", None)):
+            _, answer = await one.call(who, "POST", "/cms.v1.CmsService/GetStatus", {})
+            assert answer["location"][0].get("instances") == told, who
+
+
 async def test_nobody_takes_the_ids_that_tasks_of_an_issuer_will_have(tmp_path: Path) -> None:
     """They can be guessed: an uploader of `web` kept `mail` from being rolled out, and a node from rebooting."""
     async with guarded(tmp_path) as one:

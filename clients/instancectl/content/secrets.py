@@ -48,6 +48,8 @@ class DirectoryProvider:
         self._root = root
 
     async def value(self, secret: SecretDescriptor, service: str) -> bytes:
+        if "/" in secret.version:
+            raise SecretMissing(secret, f"version {secret.version!r} points to another secret")
         name = f"{secret.id}@{secret.version}" if secret.version else secret.id
         asked = Path(name) / secret.key if secret.key else Path(name)
         if asked.is_absolute() or ".." in asked.parts:
@@ -71,6 +73,9 @@ class CommandProvider:
 
     async def value(self, secret: SecretDescriptor, service: str) -> bytes:
         asked = [*self._command, secret.id, secret.key, secret.version]
+        if any(word.startswith("-") or "\0" in word for word in (secret.id, secret.key, secret.version)):
+            # An older HQ takes them. Whoever deploys a service would give the command, which has a credential, options.
+            raise SecretMissing(secret, "its id, key or version begins with a dash, or contains NUL")
         try:
             outcome = await self._commands.capture(
                 asked, cwd=Path("/"), environment={**os.environ, "HQ_SERVICE": service}, timeout_s=COMMAND_TIMEOUT_S

@@ -14,9 +14,11 @@ from instancectl.background import Cancel
 from instancectl.content import PrepareFailed
 from instancectl.content.directories import inside
 from instancectl.content.fetch import ContentStore, Sources, check_scheme, redacted_url
-from instancectl.content.secrets import DirectoryProvider, SecretMissing, SecretValues, deliver
+from instancectl.content.secrets import CommandProvider, DirectoryProvider, SecretMissing, SecretValues, deliver
 from instancectl.content.spec_faults import faults
 from instancectl.files import write_atomically
+from instancectl.processes.child import ProcessExit
+from instancectl.processes.commands import CommandResult
 from instancectl.processes.limits import CgroupLimits, Limit, ProcessLimits, best_limiter
 from instancectl.processes.procfs import ProcessId
 from instancectl.settings import BadProvider, parse_provider
@@ -112,6 +114,34 @@ async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> 
     (tmp_path / "outside").write_text("value")
     with pytest.raises(SecretMissing, match="points outside"):
         await DirectoryProvider(tmp_path / "kept").value(secret("../outside"), "web")
+
+
+class Recorded:
+    """Commands that are not run."""
+
+    def __init__(self) -> None:
+        self.ran: list[list[str]] = []
+
+    async def capture(self, command: list[str], **_: object) -> CommandResult:
+        self.ran.append(command)
+        return CommandResult(ProcessExit(0), output=b"value")
+
+
+@pytest.mark.parametrize("bad", [("--help", "", ""), ("web", "--address=x", ""), ("web", "a", "-x"), ("web", "\0", "")])
+async def test_what_a_specification_says_is_no_option_of_a_providers_command(bad: tuple[str, str, str]) -> None:
+    commands = Recorded()
+    provider = CommandProvider(["get"], commands)  # type: ignore[arg-type]
+    with pytest.raises(SecretMissing, match="begins with a dash, or contains NUL"):
+        await provider.value(secret(*bad), "web")
+    assert await provider.value(secret("web", "a-b", "2"), "web") == b"value"
+    assert commands.ran == [["get", "web", "a-b", "2"]]
+
+
+async def test_a_version_leads_to_no_other_secret(tmp_path: Path) -> None:
+    (tmp_path / "web@2").mkdir()
+    (tmp_path / "web@2" / "db").write_text("that of service web@2")
+    with pytest.raises(SecretMissing, match="points to another secret"):
+        await DirectoryProvider(tmp_path).value(secret("web", version="2/db"), "web")
 
 
 async def test_an_unknown_provider_is_named_with_those_there_are(tmp_path: Path) -> None:
