@@ -18,7 +18,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "activate": ("orders", "activate", "Roll a snapshot out, and wait for what becomes of it."),
     "rollback": ("orders", "rollback", "Roll back to the snapshot that was ACTIVE before, and wait."),
     "status": ("services", "status", "Show a service; the exit code says whether it is as ordered."),
-    "rollout": ("rollout", "rollout", "Promote or abort a roll-out in steps."),
+    "rollout": ("rollout", "rollout", "Show a roll-out, whom it judged and why; promote or abort one in steps."),
     "pause": ("orders", "pause", "Pause the actions of a service."),
     "resume": ("orders", "resume", "Resume the actions of a service."),
     "stop": ("orders", "stop", "Switch a service off."),

@@ -11,8 +11,9 @@ from control.errors import EventRefused
 from hqclient import Client
 from nanny.actions import reports
 from nanny.actions.subject import ServiceContext
+from nanny.actions.timelines import RolloutTimelines
 from nanny.automaton.service import RunningAction, SnapshotState
-from nanny.automaton.states import Current, SnapshotEvent
+from nanny.automaton.states import Action, Current, SnapshotEvent
 from nanny.records import kinds
 from nanny.rollout.views import Key
 from nanny.world.leave import ApprovalAnswer, ApprovalPort, ApprovalRequest, Hold
@@ -45,6 +46,7 @@ class Effects:
     ) -> None:
         self.controller, self.leave = controller, leave
         self._events, self._writer, self._locations = events, writer, locations
+        self._timelines = RolloutTimelines(controller)
         self.ended = dict.fromkeys(_OUTCOMES, 0)
 
     def record(self, subject: ServiceContext, running: RunningAction) -> ActionRecord:
@@ -66,8 +68,10 @@ class Effects:
         """
         change = self.controller.change()
         key = kinds.of_snapshot(subject.id, running.snapshot)
-        if change.get(kinds.ACTION, key) != record:
+        is_new = change.get(kinds.ACTION, key) != record
+        if is_new:
             change.put(kinds.ACTION, key, record)
+        if self._timelines.note(change, subject, running, record) or is_new:
             await (self.controller.intend(change) if begins else change.commit())
 
     def paused_locations(self) -> set[str]:
@@ -107,6 +111,7 @@ class Effects:
             key = kinds.of_snapshot(subject.id, running.snapshot)
             change.get(kinds.ACTION, key)
             change.put(kinds.ACTION, key, record)
+            self._timelines.note(change, subject, running, record)
             # Work that has begun may end while Nanny is frozen: a half-switched batch is worse than a switched one.
             new = not record.batch
         intent = await self.controller.intend(change, new=new)
@@ -142,6 +147,8 @@ class Effects:
         health: HealthRecord | None = None,
     ) -> None:
         """The action is over: store that as an event like any other, once. `ailing`, `health`: see ActionEnd."""
+        if running.action is Action.ACTIVATE:
+            await self._timelines.end(subject, running, is_failed=outcome is SnapshotEvent.FAILED)
         self.ended[outcome] += 1
         level = logging.WARNING if outcome is SnapshotEvent.FAILED else logging.INFO
         log.log(level, "%s: %s of %s %s %s", subject.id, running.action, running.snapshot, outcome, message)
@@ -172,6 +179,7 @@ class Effects:
                 is_clean = False
             elif not stored.cms_task or await self.leave.give_back(stored.cms_task):
                 await self._forget(key)
+        await self._timelines.drop(subject)
         return is_clean
 
     async def _forget(self, key: str) -> None:

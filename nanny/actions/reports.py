@@ -60,6 +60,13 @@ def restarts_of(instance: Instance, revision: str) -> int:
     return sum(container.restart_count for container in status.container) if status is not None else 0
 
 
+def last_output(instance: Instance, revision: str) -> str:
+    """The last lines of the container of a revision that ended last; empty: none did, or its agent sends none."""
+    status = status_of(instance, revision)
+    ends = [one.last_termination for one in status.container if one.last_termination.output] if status else []
+    return max(ends, key=lambda one: one.finish_time.ToNanoseconds()).output if ends else ""
+
+
 def has_seen(instance: Instance, revision: str) -> bool:
     """Its agent acts on the current spec."""
     status = status_of(instance, revision)

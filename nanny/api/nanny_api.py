@@ -63,6 +63,7 @@ class NannyApi:
             _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, SEEN),
             _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, SEEN),
+            _SERVICE.unary(pb.GetRolloutRequest, self._rollout, READ, SEEN),
             _SERVICE.streaming(pb.WatchServiceRequest, self._watch, READ, SEEN),
             _SERVICE.unary(pb.GetControlRequest, self._control, INSPECT, SHOWN),
             _SERVICE.unary(
@@ -193,6 +194,12 @@ class NannyApi:
     async def _history(self, request: pb.ListHistoryRequest, call: Call) -> Answer:
         check_id(request.service_id)
         return MessageAnswer(pb.ListHistoryResponse(entry=self._queries.history(request.service_id)))
+
+    async def _rollout(self, request: pb.GetRolloutRequest, call: Call) -> Answer:
+        check_id(request.service_id)
+        self._queries.record(request.service_id)
+        snapshot = request.snapshot_id and self._orders.snapshot_id(request.service_id, request.snapshot_id)
+        return MessageAnswer(pb.GetRolloutResponse(rollout=self._queries.rollout(request.service_id, snapshot)))
 
     async def _watch(self, request: pb.WatchServiceRequest, call: Call) -> AsyncIterator[Answer]:
         check_id(request.service_id)

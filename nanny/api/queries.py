@@ -14,7 +14,7 @@ from nanny.api.shown import NannyMessages, by_location
 from nanny.automaton.states import Current
 from nanny.instances import STATES, instance_state
 from nanny.records import kinds
-from nanny.records.services import CURRENT
+from nanny.records.services import CURRENT, tuple_of
 from nanny.rollout.views import Key
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import CREATED, INSTALLED, READY, target_of
@@ -54,6 +54,9 @@ class Queries:
                         content = await self._contents.content_of(service, state.snapshot_id)
                         stored = self._shown.action_record(service, state.snapshot_id)
                         by_location(subject, content, state, stored)
+                        rollout = self._shown.rollout_record(service, state.snapshot_id)
+                        if rollout.number == state.action.number:
+                            state.action.judged.extend(rollout.judged)
         return shown
 
     async def watch(self, service: str) -> AsyncIterator[pb.Service]:
@@ -79,6 +82,19 @@ class Queries:
         shown = self._with_head(stored.snapshot, self.record(service))
         shown.content = self._contents.text(service, snapshot)
         return shown
+
+    def rollout(self, service: str, snapshot: str) -> pb.Rollout:
+        """Of a snapshot, or (empty) of the one that was ordered ACTIVE last. Raises NotFound."""
+        record = self.record(service)
+        if snapshot:
+            found = tuple_of(record, snapshot)
+        else:
+            ordered = [one for one in record.snapshot if one.order.target == pb.TARGET_ACTIVE]
+            found = max(ordered, key=lambda one: one.target_set.time.ToNanoseconds(), default=None)
+        if found is None:
+            what = f"snapshot {snapshot} has no state" if snapshot else "no snapshot was ordered ACTIVE"
+            raise NotFound(f"service {service} has no roll-out to show: {what}")
+        return self._shown.rollout(service, found)
 
     def history(self, service: str) -> list[pb.HistoryEntry]:
         """Newest first."""

@@ -19,7 +19,7 @@ from nanny.rollout.plan import failures
 from nanny.rollout.views import RolloutProgress, Stage, Stages
 from nanny.snapshots.content import Content
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import ActionRecord, ServiceEvent, TupleRecord
+from nannypb.v1.records_pb2 import ActionRecord, RolloutRecord, ServiceEvent, TupleRecord
 
 STATE_NUMBER: Final[Mapping[ServiceState, int]] = {
     state: pb.ServiceState.Value(f"SERVICE_STATE_{state.upper()}") for state in ServiceState
@@ -34,6 +34,7 @@ class NannyMessages:
         self._controller, self._events = controller, events
         self._services = controller.records(kinds.SERVICE)
         self._actions = controller.records(kinds.ACTION)
+        self._rollouts = controller.records(kinds.ROLLOUT)
 
     def service(self, service_id: str) -> pb.Service:
         """A service without progress. Raises KeyError."""
@@ -103,6 +104,29 @@ class NannyMessages:
         if (frozen := self._controller.frozen) is not None:
             told.append(f"Nanny is frozen by {frozen.by}: {frozen.reason}")
         return "; ".join(dict.fromkeys(told))
+
+    def rollout(self, service_id: str, one: TupleRecord) -> pb.Rollout:
+        """The time line of a tuple's last roll-out."""
+        shown = pb.Rollout(
+            snapshot_id=one.snapshot_id,
+            current=one.current,
+            ordered=one.target_set,
+            order=one.order,
+            message=one.message,
+        )
+        if CURRENT[one.current] in ACTIONS:
+            shown.message = self._progress(service_id, one, ACTIONS[CURRENT[one.current]]).message
+        stored = self.rollout_record(service_id, one.snapshot_id)
+        if stored.number:
+            shown.begin_time.FromMilliseconds(stored.since_unix_ms)
+        if stored.end_unix_ms:
+            shown.end_time.FromMilliseconds(stored.end_unix_ms)
+        shown.batch.extend(stored.batch)
+        shown.judged.extend(stored.judged)
+        return shown
+
+    def rollout_record(self, service_id: str, snapshot: str) -> RolloutRecord:
+        return self._rollouts.get(kinds.of_snapshot(service_id, snapshot), RolloutRecord())
 
     def action_record(self, service_id: str, snapshot: str) -> ActionRecord:
         return self._actions.get(kinds.of_snapshot(service_id, snapshot), ActionRecord())

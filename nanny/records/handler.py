@@ -120,6 +120,8 @@ def _forget(change: Change, service_id: str, snapshot: str) -> None:
         chunk = kinds.of_chunk(service_id, snapshot, number)
         change.get(kinds.CHUNK, chunk)
         change.delete(kinds.CHUNK, chunk)
+    change.get(kinds.ROLLOUT, key)
+    change.delete(kinds.ROLLOUT, key)
 
 
 class _Moved:

@@ -13,6 +13,7 @@ SNAPSHOT: Final = Kind("snapshot", records_pb2.SnapshotRecord)
 CHUNK: Final = Kind("chunk", records_pb2.ChunkRecord)
 ACTION: Final = Kind("action", records_pb2.ActionRecord)
 INSTANCE_TARGET: Final = Kind("target", records_pb2.InstanceTargetRecord)
+ROLLOUT: Final = Kind("rollout", records_pb2.RolloutRecord)
 HISTORY: Final = Kind("history", records_pb2.HistoryRecord)
 EVENTS: Final = "service"
 
@@ -24,6 +25,7 @@ def declare(controller: Controller) -> None:
     controller.records(CHUNK)
     controller.records(ACTION)
     controller.records(INSTANCE_TARGET)
+    controller.records(ROLLOUT)
     controller.records(HISTORY)
 
 

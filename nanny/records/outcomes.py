@@ -40,6 +40,8 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
         if after is not _OPEN:
             one.order.outcome, one.order.message = after.outcome, after.message
             one.order.instead_snapshot_id = after.instead
+            if after.outcome != pb.ORDER_OUTCOME_OPEN:
+                one.order.end_time.CopyFrom(event.by.time)
 
 
 def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:

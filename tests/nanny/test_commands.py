@@ -122,6 +122,11 @@ async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(s
     rows = (await scene.run("instances", "web", "-o", "json")).json["instance"]
     assert [(row["id"], row["stateName"], row["serving"]) for row in rows] == [(n, "Active", True) for n in NAMES]
     assert "let us see; OPS-1" in (await scene.run("history", "web")).out
+    shown = (await scene.run("rollout", "show", "web", "-o", "json")).json["rollout"]
+    assert (shown["snapshotId"], len(shown["batch"]), shown["order"]["outcome"]) == (v2, 3, "ORDER_OUTCOME_REACHED")
+    text = (await scene.run("rollout", "show", "web", v2[:6])).out
+    assert "ordered by ann: let us see; OPS-1" in text
+    assert "batch 3 begins: web-2 (" in text
 
     late = await scene.run("target", "web", "ACTIVE", "r1", "--wait", "0.2s", code=8)
     assert "it goes on" in late.err

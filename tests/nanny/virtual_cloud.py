@@ -145,6 +145,7 @@ class Looks:
 
     ready: bool
     restarts: int = 0
+    output: str = ""  # what it printed before it ended last
 
 
 Program = Callable[[str, float], Looks]
@@ -225,7 +226,9 @@ class Agents:
         looks = Looks(ready=False)
         if status.installed.status == _TRUE:
             looks = self.programs.get(title, good)(instance, self.clock.now() - told.since)
-        status.container.add(name=title, ready=looks.ready, restart_count=looks.restarts)
+        container = status.container.add(name=title, ready=looks.ready, restart_count=looks.restarts)
+        if looks.output:
+            container.last_termination.exit_code, container.last_termination.output = 1, looks.output
         status.ready.status = _TRUE if looks.ready else _FALSE
         status.ready.reason = "Ready" if looks.ready else "ContainerNotReady"
 

@@ -1,4 +1,4 @@
-"""rollout promote, rollout abort: what people say of a roll-out in steps."""
+"""rollout show, rollout promote, rollout abort: what is asked and said of a roll-out."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
+from nannyctl.commands.rollout_show import show
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
 from nannyctl.session import complain
@@ -23,7 +24,7 @@ _step_option: Final = click.option(
 
 @click.group()
 def rollout() -> None:
-    """Promote or abort a roll-out in steps."""
+    """Show a roll-out; promote or abort one in steps."""
 
 
 @rollout.command("promote")
@@ -74,3 +75,6 @@ async def _say(
 
 def _under_way(service: pb.Service) -> pb.SnapshotState | None:
     return next((one for one in service.snapshot if one.current == pb.CURRENT_STATE_ACTIVATING), None)
+
+
+rollout.add_command(show)

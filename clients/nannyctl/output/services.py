@@ -10,6 +10,7 @@ from hqcli.terminal import escape_controls
 from nannypb.v1 import service_pb2 as pb
 
 _SHORT = 8
+_JUDGED_SHOWN = 5
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -89,7 +90,20 @@ def progress_table(state: pb.SnapshotState) -> str:
         if one.total or one.error
     ]
     head = ("LOCATION", "TOTAL", "DONE", "UNDER WAY", "LEFT", "FAILED", "")
-    return f"{action.action} {short(state.snapshot_id)}{done}{task}\n{table(head, rows)}"
+    lines = [f"{action.action} {short(state.snapshot_id)}{done}{task}", table(head, rows)]
+    return "\n".join([*lines, *judged_lines(action.judged)])
+
+
+def judged_lines(
+    judged: Sequence[pb.JudgedInstance], *, most: int = _JUDGED_SHOWN, with_output: bool = False
+) -> list[str]:
+    """A line for each of the latest, and what it printed last."""
+    lines = []
+    for one in judged[len(judged) - min(most, len(judged)) :]:
+        lines.append(f"{one.verdict}: {one.id} ({one.location}): {one.message}")
+        if with_output:
+            lines += [f"  | {line}" for line in one.output.splitlines()]
+    return lines
 
 
 def show_services(services: Iterable[pb.Service]) -> str:

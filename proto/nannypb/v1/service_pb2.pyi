@@ -188,20 +188,22 @@ class Authorship(_message.Message):
     def __init__(self, author: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., comment: _Optional[str] = ..., ticket: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id", "skip_steps")
+    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id", "skip_steps", "end_time")
     ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     INSTEAD_SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
     id: str
     target: Target
     outcome: OrderOutcome
     message: str
     instead_snapshot_id: str
     skip_steps: bool
-    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
+    end_time: _timestamp_pb2.Timestamp
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SnapshotState(_message.Message):
     __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order")
@@ -228,7 +230,7 @@ class SnapshotState(_message.Message):
     def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
 
 class ActionProgress(_message.Message):
-    __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task", "step", "step_number", "step_ms", "check_result")
+    __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task", "step", "step_number", "step_ms", "check_result", "judged")
     ACTION_FIELD_NUMBER: _ClassVar[int]
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
@@ -240,6 +242,7 @@ class ActionProgress(_message.Message):
     STEP_NUMBER_FIELD_NUMBER: _ClassVar[int]
     STEP_MS_FIELD_NUMBER: _ClassVar[int]
     CHECK_RESULT_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
     action: str
     number: int
     message: str
@@ -251,7 +254,64 @@ class ActionProgress(_message.Message):
     step_number: int
     step_ms: int
     check_result: str
-    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., message: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., location: _Optional[_Iterable[_Union[LocationProgress, _Mapping]]] = ..., batches_done: _Optional[int] = ..., cms_task: _Optional[str] = ..., step: _Optional[_Iterable[_Union[RolloutStep, _Mapping]]] = ..., step_number: _Optional[int] = ..., step_ms: _Optional[int] = ..., check_result: _Optional[str] = ...) -> None: ...
+    judged: _containers.RepeatedCompositeFieldContainer[JudgedInstance]
+    def __init__(self, action: _Optional[str] = ..., number: _Optional[int] = ..., message: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., location: _Optional[_Iterable[_Union[LocationProgress, _Mapping]]] = ..., batches_done: _Optional[int] = ..., cms_task: _Optional[str] = ..., step: _Optional[_Iterable[_Union[RolloutStep, _Mapping]]] = ..., step_number: _Optional[int] = ..., step_ms: _Optional[int] = ..., check_result: _Optional[str] = ..., judged: _Optional[_Iterable[_Union[JudgedInstance, _Mapping]]] = ...) -> None: ...
+
+class RolloutBatch(_message.Message):
+    __slots__ = ("number", "instances", "instance", "ask_time", "begin_time", "end_time", "cms_task")
+    NUMBER_FIELD_NUMBER: _ClassVar[int]
+    INSTANCES_FIELD_NUMBER: _ClassVar[int]
+    INSTANCE_FIELD_NUMBER: _ClassVar[int]
+    ASK_TIME_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    CMS_TASK_FIELD_NUMBER: _ClassVar[int]
+    number: int
+    instances: int
+    instance: _containers.RepeatedScalarFieldContainer[str]
+    ask_time: _timestamp_pb2.Timestamp
+    begin_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    cms_task: str
+    def __init__(self, number: _Optional[int] = ..., instances: _Optional[int] = ..., instance: _Optional[_Iterable[str]] = ..., ask_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., cms_task: _Optional[str] = ...) -> None: ...
+
+class JudgedInstance(_message.Message):
+    __slots__ = ("id", "location", "verdict", "time", "message", "output")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    LOCATION_FIELD_NUMBER: _ClassVar[int]
+    VERDICT_FIELD_NUMBER: _ClassVar[int]
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    location: str
+    verdict: str
+    time: _timestamp_pb2.Timestamp
+    message: str
+    output: str
+    def __init__(self, id: _Optional[str] = ..., location: _Optional[str] = ..., verdict: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
+
+class Rollout(_message.Message):
+    __slots__ = ("snapshot_id", "current", "ordered", "order", "begin_time", "end_time", "batch", "judged", "message")
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    CURRENT_FIELD_NUMBER: _ClassVar[int]
+    ORDERED_FIELD_NUMBER: _ClassVar[int]
+    ORDER_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    BATCH_FIELD_NUMBER: _ClassVar[int]
+    JUDGED_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    snapshot_id: str
+    current: CurrentState
+    ordered: Authorship
+    order: Order
+    begin_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    batch: _containers.RepeatedCompositeFieldContainer[RolloutBatch]
+    judged: _containers.RepeatedCompositeFieldContainer[JudgedInstance]
+    message: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., ordered: _Optional[_Union[Authorship, _Mapping]] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., batch: _Optional[_Iterable[_Union[RolloutBatch, _Mapping]]] = ..., judged: _Optional[_Iterable[_Union[JudgedInstance, _Mapping]]] = ..., message: _Optional[str] = ...) -> None: ...
 
 class LocationProgress(_message.Message):
     __slots__ = ("location", "total", "done", "under_way", "left", "failed", "error")
@@ -669,6 +729,20 @@ class ListHistoryResponse(_message.Message):
     ENTRY_FIELD_NUMBER: _ClassVar[int]
     entry: _containers.RepeatedCompositeFieldContainer[HistoryEntry]
     def __init__(self, entry: _Optional[_Iterable[_Union[HistoryEntry, _Mapping]]] = ...) -> None: ...
+
+class GetRolloutRequest(_message.Message):
+    __slots__ = ("service_id", "snapshot_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    snapshot_id: str
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ...) -> None: ...
+
+class GetRolloutResponse(_message.Message):
+    __slots__ = ("rollout",)
+    ROLLOUT_FIELD_NUMBER: _ClassVar[int]
+    rollout: Rollout
+    def __init__(self, rollout: _Optional[_Union[Rollout, _Mapping]] = ...) -> None: ...
 
 class WatchServiceRequest(_message.Message):
     __slots__ = ("service_id",)

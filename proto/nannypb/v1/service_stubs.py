@@ -96,6 +96,11 @@ class NannyServiceStub:
         ] = channel.unary_unary(
             "/nanny.v1.NannyService/ListHistory", service_pb2.ListHistoryRequest.SerializeToString, service_pb2.ListHistoryResponse.FromString
         )
+        self.GetRollout: aio.UnaryUnaryMultiCallable[
+            service_pb2.GetRolloutRequest, service_pb2.GetRolloutResponse
+        ] = channel.unary_unary(
+            "/nanny.v1.NannyService/GetRollout", service_pb2.GetRolloutRequest.SerializeToString, service_pb2.GetRolloutResponse.FromString
+        )
         self.WatchService: aio.UnaryStreamMultiCallable[
             service_pb2.WatchServiceRequest, service_pb2.WatchServiceResponse
         ] = channel.unary_stream(

@@ -127,6 +127,7 @@ NANNY: Final[dict[str, Body]] = {
     "StopService": _SERVICE,
     "ListInstances": _SERVICE,
     "ListHistory": _SERVICE,
+    "GetRollout": _SERVICE,
     "WatchService": _SERVICE,
     "GetControl": {},
     "SetControl": {"order": "CONTROL_ORDER_FREEZE", "by": {"comment": "test"}},

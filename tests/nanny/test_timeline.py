@@ -1,0 +1,161 @@
+"""The time line of a roll-out: who ordered it, its batches, whom it judged and why, and what became of the order."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqclient import HqApiError
+from nanny.records import kinds
+from nanny.records.timeline import BATCHES, JUDGED, OUTPUT_BYTES, OUTPUTS, ended_timeline, timeline_after
+from nannyctl.output.rollouts import show_rollout
+from nannyctl.output.services import show_service
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, RolloutRecord
+from tests.nanny.virtual_cloud import SERVICE, Looks, VirtualCloud, virtual_cloud
+from tests.support.virtual_time import in_virtual_time
+
+
+def crashes(_instance: str, _age_s: float) -> Looks:
+    return Looks(ready=False, restarts=1, output="cannot open /etc/web.conf\nbye")
+
+
+def falls_once(instance: str, age_s: float) -> Looks:
+    """It restarts once, after its batch was done."""
+    return Looks(age_s >= 2.0 and not (instance == "web-0" and 30 <= age_s < 60), restarts=int(age_s >= 30))
+
+
+async def rollout_of(cloud: VirtualCloud, snapshot: str = "") -> pb.Rollout:
+    request = pb.GetRolloutRequest(service_id=SERVICE, snapshot_id=snapshot)
+    answer = await cloud.nanny.unary("GetRollout", request)
+    assert isinstance(answer, pb.GetRolloutResponse)
+    return answer.rollout
+
+
+@in_virtual_time
+async def test_a_roll_out_has_its_batches_with_begin_and_end() -> None:
+    async with virtual_cloud(4) as cloud:
+        await cloud.create(maxUnavailable="2", soakS=20)
+        with pytest.raises(HqApiError, match="no snapshot was ordered ACTIVE"):
+            await rollout_of(cloud)
+        v1 = await cloud.add("v1")
+        await cloud.activate(v1)
+        v2 = await cloud.add("v2")
+        await cloud.activate(v2)
+        shown = await rollout_of(cloud)
+        assert (shown.snapshot_id, shown.ordered.author) == (v2, "ann")
+        assert shown.order.outcome == pb.ORDER_OUTCOME_REACHED
+        assert [(one.number, one.instances) for one in shown.batch] == [(1, 2), (2, 2)]
+        assert shown.batch[0].instance[:] == ["web-0 (ams)", "web-1 (ams)"]
+        times = [
+            shown.ordered.time,
+            shown.begin_time,
+            *(time for one in shown.batch for time in (one.ask_time, one.begin_time, one.end_time)),
+            shown.end_time,
+            shown.order.end_time,
+        ]
+        moments = [time.ToNanoseconds() for time in times]
+        assert moments == sorted(moments)
+        assert all(moments)
+        assert not shown.judged
+        assert (await rollout_of(cloud, v1[:8])).snapshot_id == v1
+
+
+@in_virtual_time
+async def test_a_failed_one_says_which_instance_why_and_what_it_printed_last() -> None:
+    async with virtual_cloud(4) as cloud:
+        await cloud.create(maxUnavailable="1", rollBack=True)
+        v1 = await cloud.add("v1")
+        await cloud.activate(v1)
+        bad = await cloud.add("bad", crashes)
+        await cloud.target(bad)
+        await cloud.until(v1, pb.CURRENT_STATE_ACTIVATING)
+        await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
+        shown = await rollout_of(cloud, bad)
+        assert shown.order.outcome == pb.ORDER_OUTCOME_ROLLED_BACK
+        [judged] = shown.judged
+        assert (judged.id, judged.location, judged.verdict) == ("web-0", "ams", "failed")
+        assert judged.message == "ContainerNotReady"
+        text = show_rollout(SERVICE, shown)
+        assert f"web: {bad[:8]} is PREPARED, ordered rolled back to {v1[:8]}: web-0 (ams) did not become" in text
+        assert "  | cannot open /etc/web.conf\n  | bye" in text
+        order = ("ordered by ann", "batch 1 begins: web-0 (ams)", "the roll-out ended", "the order ended: rolled back")
+        assert sorted(order, key=text.index) == list(order)
+        await cloud.target(bad, pb.TARGET_DESTROYED)
+        await cloud.until(bad, pb.CURRENT_STATE_UNSPECIFIED)
+        await cloud.activate(await cloud.add("v3"))
+        assert f"{SERVICE}/{bad}" not in cloud.server.controller.records(kinds.ROLLOUT)
+        with pytest.raises(HqApiError, match="has no state"):
+            await rollout_of(cloud, bad)
+
+
+@in_virtual_time
+async def test_the_live_table_names_who_was_judged_while_it_is_under_way() -> None:
+    async with virtual_cloud(6) as cloud:
+        await cloud.create(maxUnavailable="1", maxFailures="2", soakS=20)
+        await cloud.activate(await cloud.add("v1"))
+        v2 = await cloud.add("v2", falls_once)
+        await cloud.target(v2)
+        while not (state := await cloud.state(v2)).action.judged:
+            assert state.order.outcome == pb.ORDER_OUTCOME_OPEN, state
+            await cloud.sleep(1.0)
+        assert "fell: web-0 (ams): ContainerNotReady" in show_service(await cloud.service())
+        listed = (await cloud.nanny.unary("ListServices", pb.ListServicesRequest())).service[0]
+        assert not any(one.action.judged for one in listed.snapshot)
+
+
+# --- bounds -----------------------------------------------------------------------------------------------------------
+
+
+def keys(*numbers: int) -> list[InstanceKey]:
+    return [InstanceKey(location="ams", id=f"web-{number}") for number in numbers]
+
+
+def says(_: InstanceKey) -> tuple[str, str]:
+    return "x" * 5_000, "é" * 5_000
+
+
+def test_it_is_bounded_whatever_happens() -> None:
+    record, action = None, ActionRecord(number=7, since_unix_ms=1)
+    for number in range(300):
+        del action.batch[:]
+        action.batches_done, action.granted = number, False
+        record = timeline_after(record, action, says, number)
+        action.batch.extend(keys(*range(1_000)))
+        action.granted = True
+        record = timeline_after(record, action, says, number)
+    action.failed.extend(keys(*range(200)))
+    record = timeline_after(record, action, says, 300)
+    assert record is not None
+    assert (len(record.batch), record.batch[-1].number, record.batch[-1].instances) == (BATCHES, 300, 1_000)
+    assert (len(record.judged), sum(bool(one.output) for one in record.judged)) == (JUDGED, OUTPUTS)
+    assert len(record.judged[0].output.encode()) <= OUTPUT_BYTES
+    assert record.ByteSize() < 25_000
+    assert timeline_after(record, action, says, 301) == record
+
+
+@pytest.mark.parametrize(
+    ("fell", "failed", "verdicts"),
+    [
+        ([1], [], {"web-1": "fell"}),
+        ([1], [1], {"web-1": "failed"}),
+        ([], [1], {"web-1": "failed"}),
+        ([1], [2], {"web-1": "fell", "web-2": "failed"}),
+    ],
+)
+def test_what_failed_for_good_did_not_only_fall(fell: list[int], failed: list[int], verdicts: dict[str, str]) -> None:
+    record = timeline_after(None, ActionRecord(number=1, fell=keys(*fell)), says, 1)
+    for now_ms in (2, 3):
+        action = ActionRecord(number=1, fell=keys(*fell), failed=keys(*failed))
+        record = timeline_after(record, action, says, now_ms)
+        assert {one.id: one.verdict for one in record.judged} == verdicts
+
+
+def test_a_batch_that_is_not_approved_is_given_up_and_another_action_begins_anew() -> None:
+    action = ActionRecord(number=1, batch=keys(1, 2), cms_task="t")
+    record = timeline_after(None, action, says, 10)
+    record = timeline_after(record, ActionRecord(number=1), says, 20)
+    [batch] = record.batch
+    assert (batch.cms_task, batch.HasField("begin_time"), batch.end_time.ToMilliseconds()) == ("t", False, 20)
+    assert "batch 1 is given up" in show_rollout("web", pb.Rollout(batch=[batch]))
+    assert not timeline_after(record, ActionRecord(number=2), says, 30).batch
+    assert ended_timeline(RolloutRecord(), keys(1), says, 40).judged[0].id == "web-1"
