@@ -16,6 +16,7 @@ from cms.ledger.instances import InstanceKey
 from cms.ledger.states import State
 from cms.ledger.why import Why, explain, explain_new
 from cms.orders import TIMEOUT_S
+from cms.owner_sizes import OwnerSizes
 from cms.records import TASK, is_same, task_of
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
@@ -53,6 +54,7 @@ class TaskService:
 
     def __init__(self, desk: CmsController) -> None:
         self.desk = desk
+        self._sizes = OwnerSizes(desk.tasks)
         self._polled: dict[str, float] = {}
 
     async def create(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
@@ -171,6 +173,7 @@ class TaskService:
             wanted.overdue_ms = now_ms + round(ACTIONS[wanted.action].bound_s * 1000)
         if wanted.group_id:
             self._check_group(wanted)
+        self._sizes.check_room(wanted)
         change = self.desk.controller.creation()
         if change.get(TASK, wanted.id) is not None:
             raise RecordChanged(f"task {wanted.id} was created in the meantime")

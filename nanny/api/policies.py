@@ -65,6 +65,11 @@ def _faults(info: pb.InfoAttributes, locations: Collection[str], prometheus: Col
         for number, name in enumerate(names)
         if name not in locations
     ]
+    faults += [
+        Violation(f"info.rollout.{field}", "names a location twice")
+        for field, names in (("location", policy.location), ("leave_out", policy.leave_out))
+        if len(set(names)) < len(names)
+    ]
     if len(info.description) > LONGEST_WORDS:
         faults.append(Violation("info.description", f"is longer than {LONGEST_WORDS} characters"))
     return faults

@@ -10,6 +10,7 @@ from nannypb.v1 import records_pb2, service_pb2
 
 KEPT: Final = 300
 _LONGEST: Final = 500
+_MOST_BYTES: Final = 256 << 10  # long comments must not keep what follows, a pause say, from being recorded
 
 
 class Story:
@@ -36,4 +37,6 @@ class Story:
         record = self._change.get(kinds.HISTORY, self._service_id) or records_pb2.HistoryRecord()
         record.entry.extend(self._entries)
         del record.entry[:-KEPT]
+        while record.ByteSize() > _MOST_BYTES:
+            del record.entry[: 1 + len(record.entry) // 10]
         self._change.put(kinds.HISTORY, self._service_id, record)

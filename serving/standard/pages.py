@@ -17,7 +17,7 @@ from serving.encoding import gzipping
 from serving.encoding.media import accepts_gzip
 from serving.errors import UnknownMethod, invalid
 from serving.protocol_errors import MethodNotAllowed
-from serving.rights.reach import SHOWN, Reach
+from serving.rights.reach import EVERYTHING, Reach
 from serving.rights.rules import NOBODY, OPEN, READ_METRICS, Rule
 from serving.standard import health as health_pages
 from serving.standard.health import ProcessHealth
@@ -127,13 +127,14 @@ def own_pages(health: ProcessHealth, registry: CollectorRegistry, note: Callable
         return _text(status, f"{text}note: {noted}\n" if noted else text)
 
     async def metrics(request: PageRequest) -> PageAnswer:
+        request.call.access.check_all()  # they count everybody's, and some by name: of projects, budgets
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 
     return {
         "/livez": HttpPage(livez, OPEN),
         "/readyz": HttpPage(readyz, OPEN),
-        "/metrics": HttpPage(metrics, READ_METRICS, SHOWN),
+        "/metrics": HttpPage(metrics, READ_METRICS, EVERYTHING),
     }
 
 

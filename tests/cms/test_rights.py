@@ -166,6 +166,22 @@ async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over
         assert await one.order("operator", "EndDeclaration", {"issuer": "wall-e"}) == 200
 
 
+async def test_the_tasks_of_one_owner_fill_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("cms.owner_sizes.MOST_BYTES", 20_000)
+    async with guarded(tmp_path) as one:
+        mine = {"action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "ann"}
+        mine["comment"] = "x" * 4_000
+        codes = [await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": f"t{n}"}}) for n in range(6)]
+        assert (codes.count(200), codes[-1]) == (4, 429)
+        assert await one.ask("operator", "another", "h0") == 200, "others have room of their own"
+        assert await one.order("web-uploader", "DeleteTask", {"id": "t0"}) == 200
+
+        async def has_room() -> bool:
+            return await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": "t9"}}) == 200
+
+        await eventually(has_room, 20.0, "room, once a task has ended")
+
+
 async def test_how_many_instances_there_are_is_told_to_who_sees_them(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         for who, told in (("admin", 4), ("web-uploader", None)):

@@ -95,6 +95,13 @@ async def test_bad_input_names_the_field_and_stores_nothing(nanny: NannyServer) 
         ("CreateService", pb.CreateServiceRequest(service_id="web"), "ALREADY_EXISTS"),
         (
             "UpdateService",
+            pb.UpdateServiceRequest(
+                service_id="web", info=pb.InfoAttributes(rollout=pb.RolloutPolicy(leave_out=["default"] * 9_999))
+            ),
+            "info.rollout.leave_out: names a location twice",
+        ),
+        (
+            "UpdateService",
             pb.UpdateServiceRequest(service_id="web", update_mask=FieldMask(paths=["description", "rollout.frob"])),
             "INVALID_ARGUMENT update_mask: info has no field 'rollout.frob'",
         ),

@@ -7,12 +7,14 @@ from typing import Any, cast
 
 import pytest
 
+from control.records import MAX_RECORD_BYTES
 from nanny.actions.contents import Contents
 from nanny.actions.unused import UnusedContents
 from nanny.api.orders import NannyOrders
 from nanny.automaton.states import Target
 from nanny.records import kinds
 from nanny.records.handler import MAX_CHUNKS
+from nanny.records.history import KEPT
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -97,3 +99,13 @@ async def test_snapshots_that_are_refused_again_and_again_store_no_more_than_a_s
         with pytest.raises(AssertionError if number < 4 else Overloaded):
             await orders.add_snapshot(request, Call())
     assert len(store.records(kinds.CHUNK)) == 4
+
+
+def test_long_comments_keep_nobody_from_pausing_a_service() -> None:
+    web = Ordered().add("a")
+    for number in range(KEPT + 10):
+        web.send(comment="\U0001f642" * 500, updated=pb.InfoAttributes(description=str(number)))
+    web.pause()
+    stored = web.change.kept[kinds.HISTORY.name, SERVICE]
+    assert stored.ByteSize() < MAX_RECORD_BYTES
+    assert stored.entry[-1].what == "actions paused"

@@ -1,0 +1,43 @@
+"""What the tasks of each owner take of the store, which all share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+
+from cmspb.storage.v1 import ledger_pb2
+from control import Records
+from serving.errors import Overloaded
+
+MOST_BYTES: Final = 64 << 20  # 200,000 tasks of a host
+_RETRY_S: Final = 60.0
+
+
+class OwnerSizes:
+    """Follows the stored tasks."""
+
+    def __init__(self, tasks: Records[ledger_pb2.Task]) -> None:
+        self._tasks = tasks
+        self._of: dict[str, tuple[str, int]] = {}
+        self._sums: Counter[str] = Counter()
+        tasks.listen(self._on_task_changed)
+
+    def check_room(self, task: ledger_pb2.Task) -> None:
+        """Raises Overloaded: with this one, its owner's tasks take too much."""
+        if self._sums[task.owner] + task.ByteSize() <= MOST_BYTES:
+            return
+        for gone in self._of.keys() - set(self._tasks):  # while the store was read anew, which is told of those left
+            self._on_task_changed(gone)
+        if self._sums[task.owner] + task.ByteSize() > MOST_BYTES:
+            owner = task.owner or "nobody"
+            raise Overloaded(f"the tasks of {owner} take {MOST_BYTES >> 20} MiB of the store: end some", _RETRY_S)
+
+    def _on_task_changed(self, task_id: str) -> None:
+        owner, size = self._of.pop(task_id, ("", 0))
+        self._sums[owner] -= size
+        if not self._sums[owner]:
+            del self._sums[owner]
+        record = self._tasks.get(task_id) if task_id not in self._tasks.unreadable else None
+        if record is not None:
+            self._of[task_id] = record.owner, record.ByteSize()
+            self._sums[record.owner] += record.ByteSize()
