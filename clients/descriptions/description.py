@@ -14,6 +14,7 @@ from hqcli.shape import kind
 from hqpb.v1 import instance_pb2
 
 OTHERS = "others"
+MAX_WEIGHT = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,7 @@ class Placement:
         installation: the one that shall hold it; empty: the only one.
         node: empty: left to the scheduler, as allocation None is.
         labels: in addition to the service's; None: remove the label.
+        weight: its share of new traffic; None: left unchanged.
     """
 
     place: str
@@ -33,6 +35,7 @@ class Placement:
     node: str = ""
     allocation: instance_pb2.ResourceAllocation | None = None
     labels: Mapping[str, str | None] = field(default_factory=dict)
+    weight: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +138,7 @@ def _placements(fields: Fields, place: str) -> Iterator[Placement]:
     if defaults is not None and not isinstance(defaults, dict):
         fields.fault("allocation", f"must be fields, not {kind(defaults)}")
         defaults = None
+    weights = _Weights(fields)
     for path, item in fields.items("instances"):
         inner = Fields(item, path, fields.faults)
         yield Placement(
@@ -144,8 +148,42 @@ def _placements(fields: Fields, place: str) -> Iterator[Placement]:
             node=inner.id("node"),
             allocation=_allocation(inner, defaults),
             labels=inner.texts("labels"),
+            weight=weights.of(inner),
         )
         inner.done()
+    weights.done()
+
+
+class _Weights:
+    """`weight` of a service: a number for all of its instances, or one for each installation."""
+
+    def __init__(self, fields: Fields) -> None:
+        self._fields = fields
+        value = fields.raw("weight")
+        self._for_all = None if isinstance(value, dict) else _weight(fields)
+        inner = Fields(value, fields.at("weight"), fields.faults) if isinstance(value, dict) else None
+        self._by_installation = {str(name): _weight(inner, str(name)) for name in value} if inner is not None else {}
+        self._unused = set(self._by_installation)
+
+    def of(self, inner: Fields) -> int | None:
+        """The instance's own, else that of its installation, else the service's."""
+        installation = inner.raw("installation")
+        self._unused.discard(installation if isinstance(installation, str) else "")
+        own = _weight(inner)
+        return own if own is not None else self._by_installation.get(str(installation), self._for_all)
+
+    def done(self) -> None:
+        """Report installations that no instance names."""
+        for name in sorted(self._unused):
+            self._fields.fault(f"weight.{name}", "no instance names this installation")
+
+
+def _weight(fields: Fields, name: str = "weight") -> int | None:
+    value = fields.raw(name)
+    if value is None or (type(value) is int and 0 <= value <= MAX_WEIGHT):
+        return value
+    fields.fault(name, f"is {value!r}: write a number from 0 (no new traffic) to {MAX_WEIGHT}; 100 is the usual one")
+    return None
 
 
 def _allocation(fields: Fields, defaults: Any) -> instance_pb2.ResourceAllocation | None:

@@ -39,6 +39,8 @@ def desired_instance(
             wanted.spec.ClearField("liveness")
     if placement.allocation is not None:
         wanted.spec.allocation.CopyFrom(placement.allocation)
+    if placement.weight is not None:
+        wanted.spec.weight = placement.weight
     if placement.node:
         wanted.spec.node_name = placement.node
     _set_revisions(wanted.spec, description)

@@ -83,18 +83,17 @@ class Queries:
         shown.content = self._contents.text(service, snapshot)
         return shown
 
-    def rollout(self, service: str, snapshot: str) -> pb.Rollout:
-        """Of a snapshot, or (empty) of the one that was ordered ACTIVE last. Raises NotFound."""
+    def rollout(self, service: str, snapshot: str) -> pb.Rollout | None:
+        """Of a snapshot, or (empty) of the one that was ordered ACTIVE last; None: none was. Raises NotFound."""
         record = self.record(service)
         if snapshot:
             found = tuple_of(record, snapshot)
         else:
             ordered = [one for one in record.snapshot if one.order.target == pb.TARGET_ACTIVE]
             found = max(ordered, key=lambda one: one.target_set.time.ToNanoseconds(), default=None)
-        if found is None:
-            what = f"snapshot {snapshot} has no state" if snapshot else "no snapshot was ordered ACTIVE"
-            raise NotFound(f"service {service} has no roll-out to show: {what}")
-        return self._shown.rollout(service, found)
+        if found is None and snapshot:
+            raise NotFound(f"service {service} has no roll-out to show: snapshot {snapshot} has no state")
+        return None if found is None else self._shown.rollout(service, found)
 
     def history(self, service: str) -> list[pb.HistoryEntry]:
         """Newest first."""

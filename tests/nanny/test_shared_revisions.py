@@ -25,7 +25,7 @@ from nanny.snapshots.wanted import INSTALLED, READY, lowered_instance, rank_of, 
 from nanny.world.pictures import ServiceView
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord
-from tests.nanny.virtual_cloud import virtual_cloud
+from tests.nanny.virtual_cloud import VirtualCloud, virtual_cloud
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 
 NAMES: Final = ("w1", "w2", "w3")
@@ -251,3 +251,34 @@ async def test_scaling_and_labels_restart_nothing_that_stays_and_a_new_revision_
         assert await cloud.runs(labelled) == set(cloud.names[:3])
         await cloud.activate(await cloud.add("v2", names=cloud.names[:3]))
         assert cloud.agents.starts() != after
+
+
+@in_virtual_time
+async def test_a_weight_of_the_snapshot_is_written_at_once_restarts_nothing_and_is_brought_back() -> None:
+    async with virtual_cloud(4) as cloud:
+        await cloud.create(maxUnavailable="1")
+        plain = await cloud.add("v1")
+        await cloud.activate(plain)
+        before = cloud.agents.starts()
+        assert await weights(cloud) == [100] * 4
+        lighter = await cloud.add("v1", weight=10)
+        await cloud.activate(lighter)
+        assert await weights(cloud) == [10] * 4
+        changed = (await cloud.instances())["web-0"]
+        changed.spec.weight = 70
+        await cloud.hq.update(changed, fields=["spec.weight"])
+        assert await weights(cloud) == [70, 10, 10, 10]
+        while not (await cloud.service()).drift:
+            await cloud.sleep(0.1)
+        await cloud.sleep(60.0)
+        assert (await weights(cloud), list((await cloud.service()).drift)) == ([10] * 4, [])
+        await cloud.activate(plain)
+        assert await weights(cloud) == [10] * 4  # this one says nothing of weights
+        await cloud.activate(await cloud.add("v1", weight=100))
+        assert await weights(cloud) == [100] * 4
+        assert cloud.agents.starts() == before
+
+
+async def weights(cloud: VirtualCloud) -> list[int]:
+    instances = (await cloud.instances()).values()
+    return [one.spec.weight if one.spec.HasField("weight") else 100 for one in instances]

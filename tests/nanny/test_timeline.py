@@ -35,8 +35,7 @@ async def rollout_of(cloud: VirtualCloud, snapshot: str = "") -> pb.Rollout:
 async def test_a_roll_out_has_its_batches_with_begin_and_end() -> None:
     async with virtual_cloud(4) as cloud:
         await cloud.create(maxUnavailable="2", soakS=20)
-        with pytest.raises(HqApiError, match="no snapshot was ordered ACTIVE"):
-            await rollout_of(cloud)
+        assert await rollout_of(cloud) == pb.Rollout()
         v1 = await cloud.add("v1")
         await cloud.activate(v1)
         v2 = await cloud.add("v2")

@@ -267,13 +267,23 @@ class VirtualCloud:
         info = ParseDict({"rollout": {"minReadyS": 3, "progressDeadlineS": 60, **rollout}}, pb.InfoAttributes())
         await self.nanny.unary("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info))
 
-    async def add(self, title: str, program: Program = good, names: list[str] | None = None, **labels: str) -> str:
+    async def add(
+        self,
+        title: str,
+        program: Program = good,
+        names: list[str] | None = None,
+        weight: int | None = None,
+        **labels: str,
+    ) -> str:
         """A snapshot; the id of it. `names`: of its instances; by default all."""
         self.agents.programs[title] = program
         named = self.names if names is None else names
         instances = [{"id": name, "node": f"node-{name}", "labels": labels} for name in named]
         revision = {"id": title, "container": [{"name": title, "command": ["true"]}]}
-        content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [revision]}).encode()
+        value: dict[str, Any] = {"service": SERVICE, "instances": instances, "revisions": [revision]}
+        if weight is not None:
+            value["weight"] = weight
+        content = json.dumps(value).encode()
         request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content)
         made = (await self.nanny.unary("CreateSnapshot", request)).snapshot
         self.revisions[made.id] = made.revision_id

@@ -28,6 +28,8 @@ async def _print_rollout(server: NannyServer, request: pb.GetRolloutRequest, out
     answer = await server.call("GetRollout", request)
     if output == "json":
         print_json(answer)
+    elif not answer.HasField("rollout"):
+        click.echo(f"{request.service_id}: no snapshot was ordered ACTIVE yet.", err=True)
     else:
         click.echo(show_rollout(request.service_id, answer.rollout))
     return Exit.OK

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from descriptions.description import parse_description
 from descriptions.held import HeldInstance, held_instance
 from hqpb.v1 import instance_pb2 as model
@@ -72,6 +74,23 @@ def test_times_of_a_service_are_set_stay_and_go() -> None:
     cleared = decide(described(liveness={}), given).after
     assert cleared is not None
     assert not cleared.spec.HasField("liveness")
+
+
+@pytest.mark.parametrize(
+    ("all_have", "own", "weight"),
+    [(None, None, 70), (10, None, 10), (0, None, 0), (10, 100, 100), ({"sas": 20}, None, 20), ({"sas": 20}, 0, 0)],
+)
+def test_a_weight_is_the_instances_own_or_its_installations_or_the_services_or_stays(
+    all_have: Any, own: int | None, weight: int
+) -> None:
+    before = stored("v1", ready="v1")
+    before.spec.weight = 70
+    placement = {"id": before.meta.id, "installation": "sas", **({} if own is None else {"weight": own})}
+    more = {} if all_have is None else {"weight": all_have}
+    described_now = described(instances=[placement], **more)
+    after = decide(described_now, before).after or before
+    assert after.spec.weight == weight
+    assert decide(described_now, after).kind is PlannedKind.UNCHANGED
 
 
 def test_only_revisions_that_are_named_are_dropped() -> None:
