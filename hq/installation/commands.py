@@ -15,6 +15,7 @@ import click
 from hq.installation import authority, tokens
 from hq.installation.authority import BadKeyFile
 from hq.installation.folder import InstallationFolder
+from hq.installation.joining import join_locations
 from hq.installation.plan import FILE, BadPlan, InstallationPlan, parse_machines, read_plan
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
@@ -62,19 +63,35 @@ def init() -> None:
 @click.option(
     "--admin", default="ops/admin", show_default=True, metavar="NAME", help="Who gets all rights, by a token."
 )
-def create(folder: Path, **given: Any) -> None:
+@click.option(
+    "--join",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="Folder of another location: take its CAs, key of tokens, trust domain and admin, and name each to the other.",
+)
+def create(folder: Path, join: Path | None, **given: Any) -> None:
     """Write the files of an installation into DIR, or complete and refresh those that are there.
 
-    Keys and the files in DIR/config are never overwritten. Without options: what DIR/installation.yaml says.
+    Keys and the files in DIR/config are never overwritten; --join adds a location to federated.yaml of both. Without
+    options: what DIR/installation.yaml says.
     """
     with _with_usage_errors():
+        beside = read_plan(join) if join is not None else None
+        if beside is not None:
+            given |= {"trust_domain": beside.trust_domain, "admin": beside.admin}
         stored = read_plan(folder) if (folder / FILE).exists() else None
         plan = _plan_from(given) if given["location"] or stored is None else stored
         if stored is not None and not _is_part_of(plan, stored):
             raise BadPlan(
                 f"{folder / FILE} says otherwise: change it there, and run `hq init {folder}` without options"
             )
-        _write(folder, stored or plan)
+        plan = stored or plan
+        if join is None or beside is None:
+            _write(folder, plan)
+            return
+        join_locations(folder, plan, join, beside)
+        _write(folder, plan)
+        _write(join, beside)
 
 
 @init.command("add-node")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import socket
@@ -276,6 +277,24 @@ async def test_a_machine_more_runs_instances_and_one_more_replica(operators: Ope
     await operators.run_aside(". ams/operator.env; hqctl wait hello-2 --for ready --timeout 60s")
     async with operators.client("10.0.0.4") as client:
         assert (await client.get("hello-2")).instance.spec.node_name == "node-2"
+
+
+async def test_a_second_location_is_found_through_the_federation_of_the_first(operators: Operators) -> None:
+    operators.machines.add("fra-1", "10.0.1.1")
+    await operators.run_aside("hq init fra --join ams --location fra --node fra-1=10.0.1.1 --etcd-on hq-nodes")
+    await operators.run_aside("fra/distribute && ams/distribute")
+    await operators.run_aside("ssh root@fra-1 systemctl enable --now hq-etcd hq hq-federated")
+    for address in ("10.0.0.1", "10.0.1.1"):
+        await operators.until_ready("fra-1", "hq-federated", f"https://{address}:7180")
+    page = (operators.folder / "hello.yaml").read_text().replace("hello-1", "hello-fra")
+    (operators.folder / "hello-fra.yaml").write_text(page)
+    await operators.run_aside(". fra/operator.env; hqctl apply -f hello-fra.yaml")
+
+    async def both_answer() -> bool:
+        found = await operators.run_aside(". ams/operator.env; hqctl --server 10.0.0.1:7171 find hello -o json")
+        return {one["meta"]["cluster"] for one in json.loads(found)["items"]} == {"ams", "fra"}
+
+    await operators.until("hq-1", "hq-federated", both_answer, "to find both locations")
 
 
 async def test_one_of_three_machines_is_lost_and_everything_goes_on(operators: Operators) -> None:

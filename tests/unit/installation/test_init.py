@@ -145,6 +145,53 @@ def test_a_machine_that_is_added_gets_its_folder_and_is_named_to_the_others(tmp_
     assert [path.name for path in (machines / "node-7/etc").iterdir()] == ["hq"]
 
 
+_JOINING = ("--location", "fra", "--node", "fra-1=10.0.1.1", "--etcd-on", "hq-nodes")
+
+
+def test_a_second_location_is_known_to_the_same_people_and_each_federates_both(tmp_path: Path) -> None:
+    ams, fra = tmp_path / "ams", tmp_path / "fra"
+    assert run_init(str(ams), *_ASKED, "--trust-domain", "hq.prod", "--admin", "ops/eve")[0] == 0
+    assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0
+    assert (read_plan(fra).trust_domain, read_plan(fra).admin) == ("hq.prod", "ops/eve")
+    shared = {
+        path.name
+        for path in (ams / "secret").iterdir()
+        if path.read_bytes() == (fra / "secret" / path.name).read_bytes()
+    }
+    assert shared == {f"{name}-ca.{end}" for name in ("server", "client") for end in ("key", "crt")} | {
+        "token.key",
+        "jwks.json",
+    }
+    for folder, machine in ((ams, "hq-1"), (fra, "fra-1")):
+        made = yaml.safe_load((folder / "machines" / machine / "etc/hq-federated/federated.yaml").read_text())
+        assert made["locations"] == {"ams": {"replicas": ["10.0.0.1:7071"]}, "fra": {"replicas": ["10.0.1.1:7071"]}}
+    before = [contents(folder / part) for folder in (ams, fra) for part in ("secret", "config")]
+    assert run_init("add-node", str(fra), "node-9=10.0.1.9")[0] == 0
+    assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0  # again
+    assert [contents(folder / part) for folder in (ams, fra) for part in ("secret", "config")] == before
+    assert [*read_plan(fra).nodes] == ["node-9"]
+
+
+@pytest.mark.parametrize(
+    ("words", "federated", "said"),
+    [
+        (("--location", "ams", *_JOINING[2:]), "", "--location ams: is the name of the one in"),
+        ((*_JOINING[:3], "fra-1=10.0.0.1", *_JOINING[4:]), "", "10.0.0.1: is a machine of"),
+        (_JOINING, "locations: [ams]", "federated.yaml: write `locations:`, and below it each location"),
+        (_JOINING, "locations: {ams: {replicas: [10.0.0.1:7071]}}", "add below `locations`: fra: {replicas: [10.0.1.1"),
+    ],
+)
+def test_a_location_that_cannot_be_joined_is_refused(
+    tmp_path: Path, words: tuple[str, ...], federated: str, said: str
+) -> None:
+    assert run_init(str(tmp_path / "ams"), *_ASKED)[0] == 0
+    if federated:
+        (tmp_path / "ams/config/federated.yaml").write_text(federated)
+    code, output = run_init(str(tmp_path / "fra"), *words, "--join", str(tmp_path / "ams"))
+    assert (code, said in output) == (1, True), output
+    assert not (tmp_path / "fra/installation.yaml").exists()
+
+
 def test_a_machine_that_is_no_longer_named_loses_its_folder(tmp_path: Path) -> None:
     written(tmp_path)
     text = (
