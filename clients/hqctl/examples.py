@@ -12,6 +12,8 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
         "hqctl get web-1 -o yaml > web-1.yaml",
         "hqctl get --node node-a --not-ready -o wide",
         "hqctl get web-1 -o jsonpath='{.spec.allocation.host}'",
+        "hqctl get budgets",
+        "hqctl get projects -o wide",
     ),
     "find": (
         "hqctl find web",

@@ -13,7 +13,7 @@ from hqctl.examples import with_examples
 
 # Name: module, attribute, help in one line.
 COMMANDS: dict[str, tuple[str, str, str]] = {
-    "get": ("getting", "get", "Show instances by id."),
+    "get": ("getting", "get", "Show instances by id; or budgets, windows, tasks, projects."),
     "find": ("getting", "find", "List instances by service, node, readiness (alias: list)."),
     "count": ("counting", "count", "Count instances, by service, node, revision or reason."),
     "watch": ("following", "watch", "Show instances and their changes as they happen."),

@@ -62,6 +62,10 @@ class CmsClient(ControllerClient):
         """How all budgets stand, defaults included."""
         return await self._ask(cpb.ListBudgetsRequest(service=service), cpb.ListBudgetsResponse)
 
+    async def windows(self) -> cpb.ListWindowsResponse | Trouble:
+        """When work may begin, by name."""
+        return await self._ask(cpb.ListWindowsRequest(), cpb.ListWindowsResponse)
+
     async def status(self) -> cpb.GetStatusResponse | Trouble:
         """Whether anything is granted now."""
         return await self._ask(cpb.GetStatusRequest(), cpb.GetStatusResponse)

@@ -40,6 +40,7 @@ class FakeCms:
             table.unary(pb.ListTasksRequest, self._list, READ, SHOWN),
             table.unary(pb.WhyTaskRequest, self._why, READ, SHOWN),
             table.unary(pb.ListBudgetsRequest, self._budgets, READ, SHOWN),
+            table.unary(pb.ListWindowsRequest, self._windows, READ, SHOWN),
             table.unary(pb.GetStatusRequest, self._status, READ, SHOWN),
             table.unary(pb.PlanRequest, self._plan, READ, SHOWN),
             *(
@@ -53,6 +54,14 @@ class FakeCms:
 
     def _list(self, request: pb.ListTasksRequest, call: Call) -> Answer:
         return MessageAnswer(pb.ListTasksResponse(state=self.tasks))
+
+    def _windows(self, request: pb.ListWindowsRequest, call: Call) -> Answer:
+        nights = pb.Windows(
+            name="nights", project="search", hours=[pb.Hours(days="mon-fri", begin="22:00", end="06:00")]
+        )
+        return MessageAnswer(
+            pb.ListWindowsResponse(state=[pb.WindowsState(windows=nights, message=f"closed {HOSTILE}")])
+        )
 
     def _why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
         for state in self.tasks:

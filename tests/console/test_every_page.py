@@ -39,6 +39,7 @@ PAGES: Final = {
     "/nodes/{node}": ("/nodes/node-0", "cart-0"),
     "/disruptions": ("/disruptions", "rack-7"),
     "/disruptions/{task}": ("/disruptions/reboot-1", "Held by"),
+    "/windows": ("/windows", "project search"),
     "/plan": ("/plan?hosts=node-1%20node-2", "holds all of mail"),
     "/hosts": ("/hosts", "24 hosts in 2 racks"),
     "/hosts/{host}": ("/hosts/host-02", "waits for the CMS"),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import click
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 
 CMS: Final = ControllerOption("the CMS", "--cms", "HQ_CMS", "127.0.0.1:7271", field="cms")
+WALLE: Final = ControllerOption("Wall-E", "--walle", "HQ_WALLE", "127.0.0.1:7471", field="walle")
+P = TypeVar("P", bound=Processes)
 
 
 class ControllerProcesses(Processes):
@@ -34,16 +37,31 @@ class CmsProcesses(ControllerProcesses):
     controller = CMS
 
 
-def _cms(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> CmsProcesses:
-    for flag, is_said in (("--server", _root().params.get("servers")), ("--cluster", named_cluster(_root()))):
-        if is_said:
-            raise click.UsageError(f"{flag} is about HQ; name the CMS with --cms, HQ_CMS or `cms` of a context")
-    return CmsProcesses(addresses, timeout_s, credentials)
+class HqctlWalleProcesses(ControllerProcesses):
+    """Processes of one Wall-E."""
+
+    controller = WALLE
+
+
+def _given(made: type[P]) -> Callable[[tuple[str, ...], float, CredentialFiles], P]:
+    """Processes at these addresses, unless flags name another server, too."""
+
+    def check(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> P:
+        option = made.controller
+        for flag, is_said in (("--server", _root().params.get("servers")), ("--cluster", named_cluster(_root()))):
+            if is_said:
+                way = f"{option.flag}, {option.variable} or `{option.field}` of a context"
+                raise click.UsageError(f"{flag} is about HQ; name {option.name} with {way}")
+        return made(addresses, timeout_s, credentials)
+
+    return check
 
 
 def _root() -> click.Context:
     return click.get_current_context().find_root()
 
 
-at_cms = controller_options(CMS, _cms)
+at_cms = controller_options(CMS, _given(CmsProcesses))
 """Gives a command the options that say where the CMS is, and a Cms as its first argument."""
+AT: Final = {"cms": at_cms, "walle": controller_options(WALLE, _given(HqctlWalleProcesses))}
+"""The same by the name of a controller."""

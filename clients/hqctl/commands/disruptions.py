@@ -18,13 +18,8 @@ from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.options import ordering
 from hqctl.asking.session import complain
+from hqkinds.cms import TASK, task_status
 
-_NAMES = ("TASK", "STATUS", "ACTION", "ISSUER", "SINCE", "TARGETS", "WHY")
-_STATUS = {
-    pb.TASK_STATUS_OK: "ok",
-    pb.TASK_STATUS_IN_PROCESS: "in-process",
-    pb.TASK_STATUS_REJECTED: "rejected",
-}
 _PLURALS = {"switch": "switches", "dc": "data centres"}
 
 
@@ -47,7 +42,7 @@ def disruptions(cms: CmsProcesses, node: str, service: str, issuer: str, output:
         if is_data(output):
             print_data(answer, output)
         else:
-            print_table(_NAMES, [_row(state) for state in answer.state])
+            print_table(TASK.heads(), TASK.rows(answer.state))
         return Exit.OK
 
     cms.run(work())
@@ -249,7 +244,7 @@ def status(cms: CmsProcesses, output: str) -> None:
 def task_story(answer: pb.WhyTaskResponse) -> Iterator[str]:
     """Everything about one task, as lines."""
     state = answer.state
-    yield f"{state.task.id}: {_status(state)} since {clock_time(state.since_time)}"
+    yield f"{state.task.id}: {task_status(state)} since {clock_time(state.since_time)}"
     yield f"  {state.message}"
     for one in answer.budget:
         mark = "blocks" if one.blocks else "allows"
@@ -291,18 +286,5 @@ def _tell(state: pb.TaskState, *, is_stored: bool = True) -> Exit:
     waits = state.status == pb.TASK_STATUS_IN_PROCESS
     task = state.task.id
     steps = f"; the reasons: hqctl disruptions why {task}; to check again, repeat this command with --id {task}"
-    click.echo(f"{task}: {_status(state)}: {state.message}{steps if waits and is_stored else ''}")
+    click.echo(f"{task}: {task_status(state)}: {state.message}{steps if waits and is_stored else ''}")
     return Exit.TIMEOUT if waits else Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED
-
-
-def _status(state: pb.TaskState) -> str:
-    kind = " (provisional)" if state.is_provisional else " (overdue)" if state.is_overdue else ""
-    return _STATUS.get(state.status, "?") + kind
-
-
-def _row(state: pb.TaskState) -> list[str]:
-    task = state.task
-    targets = [*task.host, *(one.id for one in task.instance)]
-    shown = ",".join(targets[:3]) + (f"+{len(targets) - 3}" if len(targets) > 3 else "")
-    since = clock_time(state.since_time)
-    return [task.id, _status(state), task.action, task.issuer or "-", since, shown, state.message]

@@ -1,8 +1,8 @@
-"""get and find: instances as they are."""
+"""get and find: instances as they are, and objects of other kinds."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,14 +12,39 @@ from hqctl.asking.options import is_everything, selecting, selecting_by_options,
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.rows import Showing, showing
 from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
+from hqkinds.names import WORDS as KIND_WORDS
+from hqkinds.names import kind_named
 from hqpb.v1 import service_pb2 as pb
 
 if TYPE_CHECKING:
     from hqclient.client import Client
 
 
-@click.command()
-@click.argument("ids", nargs=-1, metavar="[INSTANCE]...")
+class GetCommand(click.Command):
+    """`get`, which is another command if its first word is a kind."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        kind = kind_named(args[0]) if args else None
+        if kind is not None:
+            from hqctl.commands.kinds import get_kind
+
+            return get_kind(kind).make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+        rest = args[1:] if args and args[0] in ("instance", "instances") else args
+        context = super().make_context(info_name, rest, parent, **extra)
+        ids = context.params.get("ids") or ()
+        if rest is args and ids and kind_named(ids[0]):
+            raise click.UsageError(f"write the kind first: hqctl get {ids[0]} …, then options and names", context)
+        return context
+
+
+def _complete_kind(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
+    return [] if ctx.params.get("ids") else [word for word in KIND_WORDS if word.startswith(incomplete)]
+
+
+@click.command(cls=GetCommand)
+@click.argument("ids", nargs=-1, metavar="[KIND] [NAME]...", shell_complete=_complete_kind)
 @selecting_by_options
 @showing
 @strong_option
@@ -29,6 +54,9 @@ def get(
     session: HqctlSession, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
 ) -> None:
     """Show instances by id; without ids, all that match the options (like find).
+
+    KIND, the first word, is instances (the default), budgets, windows, tasks (the CMS's) or projects (Wall-E's);
+    `hqctl get KIND --help` has its options. An instance of such a name: `hqctl get instance budgets`.
 
     `-o yaml` prints what `hqctl apply -f` takes: edit and apply it; a concurrent change by somebody else
     is detected.

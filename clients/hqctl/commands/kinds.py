@@ -1,4 +1,4 @@
-"""budget and windows: what must remain of services while others work on their hosts, and when work may begin."""
+"""get KIND; budget and windows: what must remain of services during work, and when work may begin."""
 
 from __future__ import annotations
 
@@ -12,12 +12,52 @@ from google.protobuf.message import Message
 from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.exits import Exit
-from hqcli.formats import TEXTS, is_data, output_option, print_data
+from hqcli.formats import FORMATS, TEXTS, is_data, output_option, print_data, print_items, print_yaml
 from hqcli.terminal import print_table, warn
-from hqctl.asking.cms import CmsProcesses, at_cms
+from hqctl.asking.cms import AT, CmsProcesses, ControllerProcesses, at_cms
 from hqctl.asking.session import complain
+from hqkinds.cms import BUDGET, WINDOWS
+from hqkinds.kind import Kind
 
 M = TypeVar("M", bound=Message)
+
+
+def get_kind(kind: Kind) -> click.Command:
+    """`get KIND`: all of them, or those named."""
+
+    @click.command("get", help=f"Show {kind.plural}, all or those of these names.")
+    @click.argument("names", nargs=-1, metavar="[NAME]...")
+    @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
+    @output_option(*FORMATS)
+    @AT[kind.controller]
+    def get(processes: ControllerProcesses, names: tuple[str, ...], no_headers: bool, output: str) -> None:
+        async def work() -> Exit:
+            items = kind.items(await processes.call(kind.method, kind.request()))
+            by_name = {kind.name_of(item): item for item in items}
+            chosen = [by_name[name] for name in names if name in by_name] if names else list(items)
+            missing = [name for name in names if name not in by_name]
+            for name in missing:
+                complain(f"there is no {kind.name} {name}: `hqctl get {kind.plural}` lists them")
+            _print_kind(kind, chosen, output, is_one=len(names) == 1, headers=not no_headers)
+            return Exit.NOT_FOUND if missing else Exit.OK
+
+        processes.run(work())
+
+    return get
+
+
+def _print_kind(kind: Kind, items: Sequence[Any], output: str, *, is_one: bool, headers: bool) -> None:
+    if not items:
+        click.echo(f"No {kind.name} matches.", err=True)
+    elif output == "yaml":
+        print_yaml(items)
+    elif is_data(output):
+        print_data(items[0], output) if is_one else print_items(items, (), output)
+    elif output == "name":
+        click.echo("\n".join(map(kind.name_of, items)))
+    else:
+        is_wide = output == "wide"
+        print_table(kind.heads(wide=is_wide), kind.rows(items, wide=is_wide), headers=headers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,22 +65,19 @@ class KindCommands:
     """A kind of settings of the CMS: how commands call, list, set and delete it.
 
     Attributes:
-        name: of the group, of one of them in messages, and the field of requests.
+        kind: how it is listed; its name is that of one of them in messages, and the field of requests.
         message: what is set.
-        requests: of its list, of Put and of Delete.
+        requests: of Put and of Delete.
         list_help, apply_help, delete_help: what the commands do; each begins with its short help.
-        columns, rows: its table, from the answer to the list.
         matched: names in that answer that apply to something; None: they need not.
     """
 
-    name: str
+    kind: Kind
     message: type[Message]
-    requests: tuple[Any, Any, Any]
+    requests: tuple[Any, Any]
     list_help: tuple[str, str]
     apply_help: tuple[str, str]
     delete_help: tuple[str, str]
-    columns: Sequence[str]
-    rows: Callable[[Any], list[list[str]]]
     matched: Callable[[Any], set[str]] | None = None
 
     def add_commands(self, group: click.Group) -> None:
@@ -70,63 +107,36 @@ class KindCommands:
     async def put(self, cms: CmsProcesses, wanted: Sequence[Any]) -> Exit:
         """Set them all, and warn of those that nothing matches."""
         for one in wanted:
-            await self._call(cms, self.requests[1](**{self.name: one}))
-            click.echo(f"{self.name} {one.name} set")
+            await self._call(cms, self.requests[0](**{self.kind.name: one}))
+            click.echo(f"{self.kind.name} {one.name} set")
         if self.matched is not None:
-            matched = self.matched(await self._call(cms, self.requests[0]()))
+            matched = self.matched(await self._call(cms, self.kind.request()))
             for one in wanted:
                 if one.name not in matched:
-                    warn(f"no instance matches {self.name} {one.name}: check its service, labels and clusters.")
+                    warn(f"no instance matches {self.kind.name} {one.name}: check its service, labels and clusters.")
         return Exit.OK
 
     async def _list(self, cms: CmsProcesses, service: str, output: str) -> Exit:
-        answer = await self._call(cms, self.requests[0](service=service))
+        answer = await self._call(cms, self.kind.request(service=service))
         if is_data(output):
             print_data(answer, output)
         else:
-            print_table(self.columns, self.rows(answer))
+            print_table(self.kind.heads(), self.kind.rows(self.kind.items(answer)))
         return Exit.OK
 
     async def _delete(self, cms: CmsProcesses, name: str) -> Exit:
-        await self._call(cms, self.requests[2](name=name))
-        click.echo(f"{self.name} {name} deleted")
+        await self._call(cms, self.requests[1](name=name))
+        click.echo(f"{self.kind.name} {name} deleted")
         return Exit.OK
 
     async def _call(self, cms: CmsProcesses, request: Message) -> Any:
         return await cms.call(type(request).__name__.removesuffix("Request"), request)
 
 
-def _budget_rows(answer: pb.ListBudgetsResponse) -> list[list[str]]:
-    counted = {state.name for state in answer.state}
-    idle = [_idle_row(one) for one in answer.budget if one.name not in counted]
-    return sorted([*map(_budget_row, answer.state), *idle])
-
-
-def _idle_row(budget: pb.Budget) -> list[str]:
-    """The row of a budget that no instance matches."""
-    rule = f"min_ready {budget.min_ready}" if budget.min_ready else f"max_unavailable {budget.max_unavailable}"
-    return [budget.name, rule, "0", "0", "0", "0", "-", "0"]
-
-
-def _budget_row(state: pb.BudgetState) -> list[str]:
-    held = ",".join(holder.task_id for holder in state.holder) or "-"
-    margin = state.available - state.floor
-    counts = (state.total, state.floor, state.available, margin)
-    return [state.name, state.rule, *map(str, counts), held, str(state.not_ready_total)]
-
-
-def _windows_row(state: pb.WindowsState) -> list[str]:
-    one = state.windows
-    subject = f"service {one.service}" if one.service else f"project {one.project}" if one.project else "all"
-    hours = ", ".join(f"{h.days or 'mon-sun'} {h.begin}-{h.end}" for h in one.hours) or "always"
-    opens = f"; opens {state.open_time.ToDatetime():%Y-%m-%dT%H:%MZ}" if state.HasField("open_time") else ""
-    return [one.name, subject, hours, one.zone or "UTC", one.margin or "-", f"{state.message or 'open'}{opens}"]
-
-
 _BUDGETS = KindCommands(
-    "budget",
+    BUDGET,
     pb.Budget,
-    (pb.ListBudgetsRequest, pb.PutBudgetRequest, pb.DeleteBudgetRequest),
+    (pb.PutBudgetRequest, pb.DeleteBudgetRequest),
     (
         "List budgets and their current state.",
         "List budgets and how they stand, of SERVICE or all. A service without a budget is listed as default:SERVICE.",
@@ -141,14 +151,12 @@ _BUDGETS = KindCommands(
         """,
     ),
     ("Delete a budget.", "Delete budget NAME; its service falls back to the default budget."),
-    ("NAME", "RULE", "TOTAL", "FLOOR", "AVAILABLE", "MARGIN", "HELD", "NOT-READY"),
-    _budget_rows,
     lambda answer: {state.name for state in answer.state if state.total},
 )
 _WINDOWS = KindCommands(
-    "windows",
+    WINDOWS,
     pb.Windows,
-    (pb.ListWindowsRequest, pb.PutWindowsRequest, pb.DeleteWindowsRequest),
+    (pb.PutWindowsRequest, pb.DeleteWindowsRequest),
     ("List windows, and when they open.", "List windows and how they stand, those that are for SERVICE or all."),
     (
         "Set windows and freezes from YAML or JSON.",
@@ -160,8 +168,6 @@ _WINDOWS = KindCommands(
         """,
     ),
     ("Delete windows.", "Delete the windows and freezes of NAME: they keep nothing waiting any more."),
-    ("NAME", "FOR", "HOURS", "ZONE", "MARGIN", "STATE"),
-    lambda answer: [_windows_row(state) for state in answer.state],
 )
 
 

@@ -8,6 +8,7 @@ import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import gone_option
+from hqkinds.walle import PROJECT
 from wallectl.asking import call
 from wallectl.commands.automation import automation
 from wallectl.options import kind_named
@@ -36,9 +37,8 @@ def list_(output: str) -> None:
     shown = call("ListProjects", pb.ListProjectsRequest())
     if print_if_data(shown, output):
         return
-    rows = [(s.project.id, str(s.hosts), _state(s.fuse.healing.off), _state(s.fuse.dns.off)) for s in shown.projects]
     none = "There are no projects yet: add one with `walle projects add PROJECT`."
-    table(sorted(rows), ("PROJECT", "HOSTS", "HEALING", "DNS"), none)
+    table(PROJECT.rows(PROJECT.items(shown)), PROJECT.heads(), none)
 
 
 @projects.command()
@@ -160,7 +160,3 @@ def _cms(url: str, setting: dict[str, Any]) -> Cms:
         tvm_app_id=setting["tvm_app_id"],
         max_busy_hosts=setting["max_busy_hosts"],
     )
-
-
-def _state(off: bool) -> str:
-    return "off" if off else "on"
