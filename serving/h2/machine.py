@@ -14,8 +14,8 @@ from serving.h2 import frames, heads, hpack
 from serving.h2.control import Http2Control
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
 from serving.h2.huffman import HpackError
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import BY_US, DATA, HEADERS, REFUSED, TRAILERS, Event
-from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 
 

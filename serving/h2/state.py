@@ -6,8 +6,7 @@ from typing import Any, Final, NamedTuple
 
 from serving.h2 import frames, hpack
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
-from serving.h2.outgoing import Outgoing
-from serving.h2.stream import Http2Stream
+from serving.h2.outgoing import Http2Stream, Outgoing
 
 HEADERS, REFUSED, TRAILERS, DATA, RESET, GOAWAY, PONG, FAILED = range(8)
 

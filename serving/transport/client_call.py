@@ -15,7 +15,7 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-i
 
 from serving.encoding.envelopes import PREFIX
 from serving.h2.frames import ErrorCode
-from serving.h2.stream import Http2Stream
+from serving.h2.outgoing import Http2Stream
 from serving.head import Head
 
 Trailers = Sequence[tuple[bytes, bytes]]

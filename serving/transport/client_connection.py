@@ -12,8 +12,8 @@ from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-i
 from serving.h2 import frames, state
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import Http2Settings
-from serving.h2.stream import Http2Stream
 from serving.sockets import probe
 from serving.transport.client_call import CallFailed, ClientCall, Options, timeout_text, unsent
 

@@ -7,7 +7,7 @@ from typing import Protocol
 from serving.h2 import hpack
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Http2Machine
-from serving.h2.stream import Http2Stream
+from serving.h2.outgoing import Http2Stream
 from serving.head import Head
 from serving.limiting.peers import Peer
 from serving.transport.exchange import AnswerHead, Exchange, Fields, with_extra

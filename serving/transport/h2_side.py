@@ -9,8 +9,8 @@ from serving.calls.current import CURRENT
 from serving.h2 import hpack, state
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import Event, Http2Settings
-from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 from serving.limiting.peers import Peer
 from serving.protocol_errors import HeadersTooLarge, MalformedHttp

@@ -20,9 +20,8 @@ from serving.transport.connect import ConnectStream, ConnectUnary
 from serving.transport.exchange import AnswerHead, Exchange, Fields
 from serving.transport.grpc import Grpc, GrpcJson, GrpcWeb, status_fields
 from serving.transport.page_handlers import PageHandler, SiteHandler
-from serving.transport.rpc import Rpc, RpcEndpoint
+from serving.transport.rpc import Rpc, RpcEndpoint, UnaryRpc
 from serving.transport.streams import DuplexRpc, StreamRpc
-from serving.transport.unary import UnaryRpc
 from serving.transport.wire import Wire
 
 _KINDS: Final[dict[type[Any], type[Rpc]]] = {UnaryMethod: UnaryRpc, Streaming: StreamRpc, Duplex: DuplexRpc}

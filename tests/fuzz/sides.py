@@ -9,8 +9,8 @@ from typing import Any
 from serving.h1 import machine as h1
 from serving.h2 import hpack, state
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import Http2Settings
-from serving.h2.stream import Http2Stream
 from tests.support.h2_peer import DONE, OK, REQUEST, all_events, plain, written
 
 _BLOCK = hpack.encode(REQUEST)

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 from serving.h2 import frames, hpack
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import FAILED, Event, Http2Settings
-from serving.h2.stream import Http2Stream
 from serving.head import AmbiguousHead, Head
 
 Pairs = list[tuple[bytes, bytes]]

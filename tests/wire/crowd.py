@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import grpc
 from grpc import aio
 
-from serving.h2.stream import Http2Stream
+from serving.h2.outgoing import Http2Stream
 from tests.wire.echo_table import Came, Ledger, Said, echoes
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.machine_client import MachineClient, Reply, connected

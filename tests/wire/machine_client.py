@@ -17,8 +17,8 @@ from serving.encoding.envelopes import Envelopes, envelope
 from serving.h2 import state
 from serving.h2.frames import ErrorCode
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import Http2Settings
-from serving.h2.stream import Http2Stream
 
 _SIZES: Final = (0, 64, 100, 300, 1_000, 2_000, 4_096, 4_096, 4_096)  # of the table
 _ROOM: Final = 1 << 24

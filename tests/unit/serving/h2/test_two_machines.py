@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from serving.h2 import hpack, state
 from serving.h2.machine import Http2Machine
+from serving.h2.outgoing import Http2Stream
 from serving.h2.state import Http2Settings
-from serving.h2.stream import Http2Stream
 from tests.fuzz.sides import check_books
 from tests.support.h2_peer import DONE, OK, REQUEST, all_events, written
 
