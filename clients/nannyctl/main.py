@@ -17,6 +17,7 @@ COMMANDS: dict[str, tuple[str, str, str]] = {
     "target": ("orders", "target", "Set the target of a snapshot; ACTIVE rolls it out."),
     "activate": ("orders", "activate", "Roll a snapshot out, and wait for what becomes of it."),
     "rollback": ("orders", "rollback", "Roll back to the snapshot that was ACTIVE before, and wait."),
+    "restart": ("orders", "restart", "Restart what runs, in batches, and wait."),
     "status": ("services", "status", "Show a service; the exit code says whether it is as ordered."),
     "rollout": ("rollout", "rollout", "Show a roll-out, whom it judged and why; promote or abort one in steps."),
     "pause": ("orders", "pause", "Pause the actions of a service."),

@@ -60,6 +60,7 @@ class NannyApi:
             _SERVICE.unary(pb.ResumeActionsRequest, self._resume, STOP, service_in(MANAGERS)),
             _SERVICE.unary(pb.PromoteRolloutRequest, self._promote, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.AbortRolloutRequest, self._abort, ORDER, service_in(OWNERS)),
+            _SERVICE.unary(pb.RestartServiceRequest, self._restart, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.StopServiceRequest, self._stop, ORDER, service_in(OWNERS)),
             _SERVICE.unary(pb.ListInstancesRequest, self._instances, READ, SEEN),
             _SERVICE.unary(pb.ListHistoryRequest, self._history, READ, SEEN),
@@ -178,6 +179,16 @@ class NannyApi:
     async def _abort(self, request: pb.AbortRolloutRequest, call: Call) -> Answer:
         await self._send(request, ServiceEvent(aborted=_step_order(request)), call)
         return MessageAnswer(pb.AbortRolloutResponse(service=self._shown.service(request.service_id)))
+
+    async def _restart(self, request: pb.RestartServiceRequest, call: Call) -> Answer:
+        check_id(request.service_id)
+        record = self._queries.record(request.service_id)
+        request.request_id = request.request_id or default_request_id(call)
+        if all(one.order.id != request.request_id for one in record.snapshot):  # else it is under way, or was
+            instances = await self._queries.instances_in_hq(request.service_id)
+            restart = await self._orders.restart(request.service_id, instances, request.request_id)
+            await self._send(request, ServiceEvent(restarted=restart), call)
+        return MessageAnswer(pb.RestartServiceResponse(service=self._shown.service(request.service_id)))
 
     async def _stop(self, request: pb.StopServiceRequest, call: Call) -> Answer:
         check_id(request.service_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import re
 from collections.abc import Collection, Mapping
 from typing import Any, Final
@@ -21,12 +22,13 @@ from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
-from serving.errors import InvalidRequest, NotFound, Overloaded, Violation, invalid
+from serving.errors import FailedPrecondition, InvalidRequest, NotFound, Overloaded, Violation, invalid
 from serving.rights.stored import encode_access
 
 _ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
 LONGEST_WORDS: Final = 1_000
 _SHORTEST_PREFIX: Final = 6
+_ID_DIGITS: Final = 16
 _REMOVED_S: Final = 1_800.0
 
 
@@ -73,7 +75,8 @@ class NannyOrders:
     async def _revision_id(self, service: str, content: Content) -> str:
         """That of a snapshot that nodes may hold and that runs the same: a digest names only what is new."""
         record = self._controller.records(kinds.SERVICE)[service]
-        for known in filter(None, [record.head, *(one.snapshot_id for one in record.snapshot)]):
+        active = [one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE]
+        for known in filter(None, [*active, record.head, *(one.snapshot_id for one in record.snapshot)]):
             try:
                 other = await self._contents.content_of(service, known)
             except (InvalidRequest, NotFound):
@@ -81,6 +84,34 @@ class NannyOrders:
             if runs_the_same(content, other):
                 return other.revision_id
         return content.revision_id
+
+    async def restart(self, service: str, instances: Mapping[Key, Instance], request_id: str) -> records_pb2.Restart:
+        """What runs, as a new snapshot under a revision id of its own: agents take it for another revision.
+
+        Raises NotFound, InvalidRequest, and FailedPrecondition: nothing is ACTIVE, or HQ alone knows its secrets.
+        """
+        record = self._controller.records(kinds.SERVICE)[service]
+        active = next((one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE), "")
+        if not active:
+            raise FailedPrecondition(f"service {service} has no active snapshot: there is nothing to restart")
+        old = await self._contents.content_of(service, active)
+        text = self._contents.text(service, active)
+        name = hashlib.sha256(f"{active}/{request_id}".encode()).hexdigest()[:_ID_DIGITS]
+        content = await asyncio.to_thread(read_content, service, text, self._locations, name, name)
+        if not old.description.definitions[0].tells_secrets and _keeps_secrets(instances, old.revision_id):
+            raise FailedPrecondition(
+                f"snapshot {active} does not describe the secrets that HQ holds for it: add one with the descriptors, "
+                "and activate that"
+            )
+        stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
+        known = self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(service, active)].snapshot
+        snapshot = pb.Snapshot()
+        snapshot.CopyFrom(known)
+        snapshot.id = snapshot.revision_id = name
+        snapshot.restart_of = known.restart_of or active
+        return records_pb2.Restart(
+            of=active, snapshot=SnapshotRecord(snapshot=snapshot, chunks=stored), order_id=request_id
+        )
 
     async def adoption(self, service: str, instances: Mapping[Key, Instance], by: pb.Authorship) -> SnapshotRecord:
         """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
@@ -151,6 +182,10 @@ class NannyOrders:
                 change.put(kinds.CHUNK, key, records_pb2.ChunkRecord(data=data))
                 await change.commit()
         return len(chunks)
+
+
+def _keeps_secrets(instances: Mapping[Key, Instance], revision_id: str) -> bool:
+    return any(one.id == revision_id and one.secret_count for held in instances.values() for one in held.spec.revision)
 
 
 def default_request_id(call: Call) -> str:

@@ -35,6 +35,7 @@ class NannyMessages:
         self._services = controller.records(kinds.SERVICE)
         self._actions = controller.records(kinds.ACTION)
         self._rollouts = controller.records(kinds.ROLLOUT)
+        self._snapshots = controller.records(kinds.SNAPSHOT)
 
     def service(self, service_id: str) -> pb.Service:
         """A service without progress. Raises KeyError."""
@@ -71,6 +72,8 @@ class NannyMessages:
             message=one.message,
         )
         shown.current_since.FromMilliseconds(one.since_unix_ms)
+        if (stored := self._snapshots.get(kinds.of_snapshot(service_id, one.snapshot_id))) is not None:
+            shown.restart_of = stored.snapshot.restart_of
         if one.HasField("order"):
             shown.order.CopyFrom(one.order)
         if action := ACTIONS.get(CURRENT[one.current]):

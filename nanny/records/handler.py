@@ -178,14 +178,53 @@ def _on_snapshot(moved: _Moved) -> None:
             f"HEAD is {moved.record.head or 'none'}, not {added.snapshot.parent}: look at what changed and retry"
         )
     if moved.change.get(kinds.SNAPSHOT, key) is None:
-        stored = records_pb2.SnapshotRecord()
-        stored.CopyFrom(added)
-        stored.snapshot.parent = moved.record.head
-        stored.snapshot.created.time.CopyFrom(moved.event.by.time)
-        moved.change.put(kinds.SNAPSHOT, key, stored)
+        _store_snapshot(moved, added)
     _remember(moved, added.snapshot.id, added.chunks)
     moved.apply_service(moved.step.add_snapshot(moved.before, added.snapshot.id))
     moved.story.tell("is HEAD", added.snapshot.id)
+
+
+def _store_snapshot(moved: _Moved, added: records_pb2.SnapshotRecord) -> None:
+    key = kinds.of_snapshot(moved.service_id, added.snapshot.id)
+    moved.change.get(kinds.SNAPSHOT, key)
+    stored = records_pb2.SnapshotRecord()
+    stored.CopyFrom(added)
+    stored.snapshot.parent = moved.record.head
+    stored.snapshot.created.time.CopyFrom(moved.event.by.time)
+    moved.change.put(kinds.SNAPSHOT, key, stored)
+
+
+def _on_restarted(moved: _Moved) -> None:
+    """What runs is rolled out again under another id; of the copies of before, only what runs now is kept."""
+    restart, before = moved.event.restarted, moved.before
+    state, added = before.tuples.get(restart.of), restart.snapshot.snapshot
+    if state is None or state.current is not Current.ACTIVE or state.target is not Target.ACTIVE:
+        raise Refused(f"snapshot {restart.of} is not ACTIVE any more: look at what was ordered and retry", "ABORTED")
+    added.created.CopyFrom(moved.event.by)
+    added.created.comment = moved.event.by.comment or f"restart of {restart.of}"
+    _store_snapshot(moved, restart.snapshot)
+    _remember(moved, added.id, restart.snapshot.chunks)
+    moved.increment_generation()
+    moved.story.tell(f"restart of {restart.of}", added.id)
+    service = before if before.head != restart.of else moved.step.add_snapshot(before, added.id)
+    for snapshot in _copies(moved, added.restart_of):
+        if snapshot != restart.of and not refusal(service, snapshot, Target.DESTROYED):
+            service = moved.step.set_target(service, snapshot, Target.DESTROYED)
+    moved.apply_service(moved.step.set_target(service, added.id, Target.ACTIVE))
+    if (one := tuple_of(moved.record, added.id)) is not None:
+        one.target_set.CopyFrom(moved.event.by)
+        one.order.CopyFrom(pb.Order(id=restart.order_id, target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN))
+        one.order.skip_steps = True
+
+
+def _copies(moved: _Moved, first: str) -> list[str]:
+    """Snapshots on the nodes that have the same content, as they restart it; the first one, too."""
+    found = []
+    for snapshot in moved.before.tuples:
+        stored = moved.change.get(kinds.SNAPSHOT, kinds.of_snapshot(moved.service_id, snapshot))
+        if snapshot == first or (stored is not None and stored.snapshot.restart_of == first):
+            found.append(snapshot)
+    return found
 
 
 def _remember(moved: _Moved, snapshot: str, chunks: int) -> None:
@@ -339,4 +378,5 @@ _MOVES: Final[Mapping[str, Callable[[_Moved], None]]] = {
     "ended": _on_ended,
     "promoted": _on_promoted,
     "aborted": _on_aborted,
+    "restarted": _on_restarted,
 }

@@ -1,4 +1,4 @@
-"""target, activate, rollback, pause, resume, stop, control: orders to the Nanny server."""
+"""target, activate, rollback, restart, pause, resume, stop, control: orders to the Nanny server."""
 
 from __future__ import annotations
 
@@ -119,11 +119,18 @@ def rollback_under_way(service: pb.Service) -> pb.SnapshotState | None:
 
 def previous_snapshot(service: pb.Service) -> str:
     """The snapshot that was ACTIVE before the one that is ordered so now; empty: none, or nothing is ordered ACTIVE."""
-    if not any(one.target == pb.TARGET_ACTIVE for one in service.snapshot):
+    active = next((one for one in service.snapshot if one.target == pb.TARGET_ACTIVE), None)
+    if active is None:
         return ""
     left = [one for one in service.snapshot if one.target == pb.TARGET_PREPARED and _has_served(one)]
+    # Before a restart the same ran: who goes back wants something else, unless the restart has not come to its end.
+    left = [one for one in left if one.current != pb.CURRENT_STATE_PREPARED or _first(one) != _first(active)]
     left.sort(key=lambda one: (one.current == pb.CURRENT_STATE_DEACTIVATE_PENDING, one.current_since.ToNanoseconds()))
     return left[-1].snapshot_id if left else ""
+
+
+def _first(one: pb.SnapshotState) -> str:
+    return one.restart_of or one.snapshot_id
 
 
 def _has_served(one: pb.SnapshotState) -> bool:
@@ -145,6 +152,18 @@ def _activation(
         request_id=request_id or new_request_id(),
         skip_steps=skip_steps,
     )
+
+
+@click.command()
+@click.argument("name")
+@why_options
+@_waits
+@output_option("table", "json")
+@nanny_server
+def restart(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
+    """Restart what runs, and wait: the same content is rolled out again, in batches, judged, without steps."""
+    request = pb.RestartServiceRequest(service_id=name, by=by, request_id=new_request_id())
+    server.run(_run_order(server, "RestartService", request, wait_s, output), writing=True)
 
 
 @click.command()
@@ -226,9 +245,11 @@ def _goal(service: pb.Service, request: Any) -> Goal:
     """What an order waits for."""
     if isinstance(request, pb.StopServiceRequest):
         return stop_result
+    of_order = (one.snapshot_id for one in service.snapshot if one.order.id == request.request_id)
+    if isinstance(request, pb.RestartServiceRequest):
+        return TargetReached(request.request_id, next(of_order, ""), pb.TARGET_ACTIVE).verdict
     if not isinstance(request, pb.SetTargetRequest):
         return AtRest()
-    of_order = (one.snapshot_id for one in service.snapshot if one.order.id == request.request_id)
     return TargetReached(
         request.request_id, next(of_order, "") or _meant(service, request.snapshot_id), request.target
     ).verdict

@@ -200,7 +200,7 @@ class HistoryRecord(_message.Message):
     def __init__(self, entry: _Optional[_Iterable[_Union[_service_pb2.HistoryEntry, _Mapping]]] = ...) -> None: ...
 
 class ServiceEvent(_message.Message):
-    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "promoted", "aborted", "generation", "updated_fields", "info_version", "access")
+    __slots__ = ("by", "created", "updated", "deleted", "snapshot", "target", "instance", "paused", "stopped", "ended", "adopted", "promoted", "aborted", "restarted", "generation", "updated_fields", "info_version", "access")
     BY_FIELD_NUMBER: _ClassVar[int]
     CREATED_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELD_NUMBER: _ClassVar[int]
@@ -214,6 +214,7 @@ class ServiceEvent(_message.Message):
     ADOPTED_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
     ABORTED_FIELD_NUMBER: _ClassVar[int]
+    RESTARTED_FIELD_NUMBER: _ClassVar[int]
     GENERATION_FIELD_NUMBER: _ClassVar[int]
     UPDATED_FIELDS_FIELD_NUMBER: _ClassVar[int]
     INFO_VERSION_FIELD_NUMBER: _ClassVar[int]
@@ -231,11 +232,12 @@ class ServiceEvent(_message.Message):
     adopted: Adoption
     promoted: StepOrder
     aborted: StepOrder
+    restarted: Restart
     generation: int
     updated_fields: _field_mask_pb2.FieldMask
     info_version: int
     access: str
-    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., promoted: _Optional[_Union[StepOrder, _Mapping]] = ..., aborted: _Optional[_Union[StepOrder, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ..., access: _Optional[str] = ...) -> None: ...
+    def __init__(self, by: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., created: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., updated: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., deleted: _Optional[bool] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., target: _Optional[_Union[TargetOrder, _Mapping]] = ..., instance: _Optional[_Union[InstanceOrder, _Mapping]] = ..., paused: _Optional[bool] = ..., stopped: _Optional[bool] = ..., ended: _Optional[_Union[ActionEnd, _Mapping]] = ..., adopted: _Optional[_Union[Adoption, _Mapping]] = ..., promoted: _Optional[_Union[StepOrder, _Mapping]] = ..., aborted: _Optional[_Union[StepOrder, _Mapping]] = ..., restarted: _Optional[_Union[Restart, _Mapping]] = ..., generation: _Optional[int] = ..., updated_fields: _Optional[_Union[_field_mask_pb2.FieldMask, _Mapping]] = ..., info_version: _Optional[int] = ..., access: _Optional[str] = ...) -> None: ...
 
 class Adoption(_message.Message):
     __slots__ = ("info", "snapshot")
@@ -258,6 +260,16 @@ class TargetOrder(_message.Message):
     order_id: str
     skip_steps: bool
     def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ..., order_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
+
+class Restart(_message.Message):
+    __slots__ = ("of", "snapshot", "order_id")
+    OF_FIELD_NUMBER: _ClassVar[int]
+    SNAPSHOT_FIELD_NUMBER: _ClassVar[int]
+    ORDER_ID_FIELD_NUMBER: _ClassVar[int]
+    of: str
+    snapshot: SnapshotRecord
+    order_id: str
+    def __init__(self, of: _Optional[str] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ..., order_id: _Optional[str] = ...) -> None: ...
 
 class StepOrder(_message.Message):
     __slots__ = ("order_id", "number")

@@ -206,7 +206,7 @@ class Order(_message.Message):
     def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
 
 class SnapshotState(_message.Message):
-    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order")
+    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order", "restart_of")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     CURRENT_SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -217,6 +217,7 @@ class SnapshotState(_message.Message):
     HAS_INSTANCE_TARGETS_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
+    RESTART_OF_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: CurrentState
     current_since: _timestamp_pb2.Timestamp
@@ -227,7 +228,8 @@ class SnapshotState(_message.Message):
     has_instance_targets: bool
     message: str
     order: Order
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ...) -> None: ...
+    restart_of: str
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., restart_of: _Optional[str] = ...) -> None: ...
 
 class ActionProgress(_message.Message):
     __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task", "step", "step_number", "step_ms", "check_result", "judged")
@@ -366,7 +368,7 @@ class Service(_message.Message):
     def __init__(self, id: _Optional[str] = ..., info: _Optional[_Union[InfoAttributes, _Mapping]] = ..., state: _Optional[_Union[ServiceState, str]] = ..., head: _Optional[str] = ..., snapshot: _Optional[_Iterable[_Union[SnapshotState, _Mapping]]] = ..., paused: _Optional[_Union[Authorship, _Mapping]] = ..., version: _Optional[int] = ..., pending_events: _Optional[int] = ..., stuck: _Optional[str] = ..., drift: _Optional[_Iterable[str]] = ..., creation_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ..., info_version: _Optional[int] = ...) -> None: ...
 
 class Snapshot(_message.Message):
-    __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head", "revision_id")
+    __slots__ = ("id", "service_id", "parent", "created", "instances", "size_bytes", "content", "head", "revision_id", "restart_of")
     ID_FIELD_NUMBER: _ClassVar[int]
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     PARENT_FIELD_NUMBER: _ClassVar[int]
@@ -376,6 +378,7 @@ class Snapshot(_message.Message):
     CONTENT_FIELD_NUMBER: _ClassVar[int]
     HEAD_FIELD_NUMBER: _ClassVar[int]
     REVISION_ID_FIELD_NUMBER: _ClassVar[int]
+    RESTART_OF_FIELD_NUMBER: _ClassVar[int]
     id: str
     service_id: str
     parent: str
@@ -385,7 +388,8 @@ class Snapshot(_message.Message):
     content: bytes
     head: bool
     revision_id: str
-    def __init__(self, id: _Optional[str] = ..., service_id: _Optional[str] = ..., parent: _Optional[str] = ..., created: _Optional[_Union[Authorship, _Mapping]] = ..., instances: _Optional[int] = ..., size_bytes: _Optional[int] = ..., content: _Optional[bytes] = ..., head: _Optional[bool] = ..., revision_id: _Optional[str] = ...) -> None: ...
+    restart_of: str
+    def __init__(self, id: _Optional[str] = ..., service_id: _Optional[str] = ..., parent: _Optional[str] = ..., created: _Optional[_Union[Authorship, _Mapping]] = ..., instances: _Optional[int] = ..., size_bytes: _Optional[int] = ..., content: _Optional[bytes] = ..., head: _Optional[bool] = ..., revision_id: _Optional[str] = ..., restart_of: _Optional[str] = ...) -> None: ...
 
 class InstanceRow(_message.Message):
     __slots__ = ("id", "location", "node_name", "target", "own_target", "state", "state_name", "meaning", "message", "serving")
@@ -672,6 +676,22 @@ class AbortRolloutRequest(_message.Message):
     def __init__(self, service_id: _Optional[str] = ..., order_id: _Optional[str] = ..., step_number: _Optional[int] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
 
 class AbortRolloutResponse(_message.Message):
+    __slots__ = ("service",)
+    SERVICE_FIELD_NUMBER: _ClassVar[int]
+    service: Service
+    def __init__(self, service: _Optional[_Union[Service, _Mapping]] = ...) -> None: ...
+
+class RestartServiceRequest(_message.Message):
+    __slots__ = ("service_id", "by", "request_id")
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
+    service_id: str
+    by: Authorship
+    request_id: str
+    def __init__(self, service_id: _Optional[str] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ...) -> None: ...
+
+class RestartServiceResponse(_message.Message):
     __slots__ = ("service",)
     SERVICE_FIELD_NUMBER: _ClassVar[int]
     service: Service

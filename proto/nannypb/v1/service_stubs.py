@@ -81,6 +81,11 @@ class NannyServiceStub:
         ] = channel.unary_unary(
             "/nanny.v1.NannyService/AbortRollout", service_pb2.AbortRolloutRequest.SerializeToString, service_pb2.AbortRolloutResponse.FromString
         )
+        self.RestartService: aio.UnaryUnaryMultiCallable[
+            service_pb2.RestartServiceRequest, service_pb2.RestartServiceResponse
+        ] = channel.unary_unary(
+            "/nanny.v1.NannyService/RestartService", service_pb2.RestartServiceRequest.SerializeToString, service_pb2.RestartServiceResponse.FromString
+        )
         self.StopService: aio.UnaryUnaryMultiCallable[
             service_pb2.StopServiceRequest, service_pb2.StopServiceResponse
         ] = channel.unary_unary(

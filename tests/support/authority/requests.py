@@ -124,6 +124,7 @@ NANNY: Final[dict[str, Body]] = {
     "ResumeActions": _SERVICE,
     "PromoteRollout": {**_SERVICE, "orderId": "o1", "stepNumber": 1},
     "AbortRollout": {**_SERVICE, "orderId": "o1", "stepNumber": 1},
+    "RestartService": _SERVICE,
     "StopService": _SERVICE,
     "ListInstances": _SERVICE,
     "ListHistory": _SERVICE,
