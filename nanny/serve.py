@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import random
 from collections.abc import Callable
 from functools import partial
@@ -53,6 +54,7 @@ def dev(**given: Any) -> None:
 async def _serve(
     given: dict[str, Any], make_store: Callable[[], Store], security: Security | None, own: DevStore | None
 ) -> None:
+    logging.getLogger("httpx").setLevel(logging.WARNING)  # what a check found is shown with the roll-out
     config = config_of(given, "nanny", "nanny control open")
     locations, leave = options.world_of(given)
     shared, addresses = context_of(given, "nanny", config, security), addresses_of(given, "NANNY_")

@@ -65,7 +65,7 @@ class Activation:
             _note(record, findings)
         progress = _progress(subject, running, record, stages)
         _measure(meter, subject, record, stages, progress, is_disturbed=bool(findings.fell or findings.failed))
-        if _holds(progress) and not subject.away:
+        if _holds(progress) and subject.is_whole:
             meter.note_held()
         meter.save(record)
         await self._effects.store(subject, running, record)
@@ -136,7 +136,7 @@ class Activation:
         record.check_result = verdict.words
         if verdict.is_within is False:
             return await self._end(subject, running, record, SnapshotEvent.FAILED, f"check {name}: {verdict.words}")
-        if verdict.is_within and not subject.away:
+        if verdict.is_within and subject.is_whole:
             self._progress.meter_of(subject.id, record).note_held()
         return await self._say(subject, running, record, where if verdict.is_within else f"{where}: {verdict.words}")
 

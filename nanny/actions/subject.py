@@ -46,6 +46,11 @@ class ServiceContext:
         return self.record.created.time.ToMilliseconds()
 
     @property
+    def is_whole(self) -> bool:
+        """Every location that roll-outs touch answers."""
+        return self.away.keys() <= self.policy.leave_out
+
+    @property
     def stamp(self) -> str:
         """What writes to HQ are marked with."""
         return stamp_of(self.id, self.created_ms, self.record.generation)

@@ -18,6 +18,7 @@ from descriptions.revisions import Definition
 from hqcli.documents import documents_in
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
+from nanny.snapshots.weights import SHARE
 from serving.errors import InvalidRequest, TooLarge, Violation, invalid
 
 MAX_CONTENT_BYTES: Final = 8 << 20
@@ -152,8 +153,9 @@ def _not_here(value: Any, description: Description, service: str) -> Iterator[st
     for name, instead in _NOT_HERE.items():
         if isinstance(value, dict) and name in value:
             yield f"{name}: does not belong in a snapshot: {instead}"
-    if OWNED in description.annotations:
-        yield f"annotations.{OWNED}: belongs to Nanny: leave it out"
+    for name in (OWNED, SHARE):
+        if name in description.annotations:
+            yield f"annotations.{name}: belongs to Nanny: leave it out"
     if description.service and description.service != service:
         yield f"service: is {description.service}, but the snapshot is of {service}"
     if len(description.definitions) != 1:

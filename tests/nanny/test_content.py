@@ -112,8 +112,9 @@ def test_an_annotation_made_by_hand_or_copied_from_another_service_is_of_no_orde
     assert wanted.generation_of(made, 1_000) == 0
 
 
-def test_a_snapshot_does_not_set_the_annotation_of_nanny() -> None:
-    assert "belongs to Nanny" in faults(GOOD + b"annotations: {nanny.v1/generation: '5'}\n")[0]
+@pytest.mark.parametrize("annotation", [b"nanny.v1/generation: '5'", b"nanny.v1/weight: 5% of 100"])
+def test_a_snapshot_does_not_set_the_annotations_of_nanny(annotation: bytes) -> None:
+    assert "belongs to Nanny" in faults(GOOD + b"annotations: {%s}\n" % annotation)[0]
 
 
 def test_times_come_with_a_new_instance_and_with_a_switch_and_restart_nothing() -> None:

@@ -1,10 +1,11 @@
-"""docs/nanny-service.md: a first service, rolled out, back and away, run as written by one shell."""
+"""Pages of Nanny, each run as written by one shell: a first service, rolled out, back and away; a canary by weight."""
 
 from __future__ import annotations
 
 import asyncio
 import os
 import re
+import shutil
 import signal
 import sys
 from contextlib import suppress
@@ -14,13 +15,12 @@ import pytest
 
 from tests.judges.processes import ROOT, environment
 from tests.support.gateway_process import Program, Registry
+from tests.support.reserved_port import KeptPort
 
-PAGE = ROOT / "docs" / "nanny-service.md"
 
-
-def typed_and_printed() -> tuple[list[str], list[str]]:
-    """What the page types, and what it says that is printed; ids of snapshots are alike."""
-    blocks = re.findall(r"^```console\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)
+def typed_and_printed(page: str) -> tuple[list[str], list[str]]:
+    """What a page types, and what it says that is printed; ids of snapshots are alike."""
+    blocks = re.findall(r"^```console\n(.*?)^```$", (ROOT / "docs" / page).read_text(), re.MULTILINE | re.DOTALL)
     lines = [line for block in blocks for line in block.splitlines()]
     typed = [line[2:] for line in lines if line.startswith("$ ")]
     return typed, [_alike(line) for line in lines if not line.startswith("$ ")]
@@ -31,16 +31,30 @@ def _alike(line: str) -> str:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
-async def test_the_page_runs_as_written(tmp_path: Path) -> None:
+@pytest.mark.timeout(480)
+@pytest.mark.parametrize("page", ["nanny-service.md", "nanny-canary.md"])
+async def test_the_page_runs_as_written(page: str, tmp_path: Path) -> None:
+    kept = KeptPort()
+    prometheus = f"127.0.0.1:{kept.number}"
+    if "canary" in page and shutil.which("prometheus") is None:
+        pytest.skip("no prometheus on PATH: apt-get install prometheus")
+    checks = tmp_path / "checks.yaml"
+    checks.write_text((ROOT / "examples" / "nanny" / "checks.yaml").read_text().replace("127.0.0.1:9090", prometheus))
     hq = Registry(tmp_path)
-    words = ("dev", "--store", "memory", "--term", "2s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    typed, wanted = typed_and_printed()
+    words = ["dev", "--store", "memory", "--term", "2s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"]
+    words += ["--prometheus", str(checks)]
+    typed, wanted = typed_and_printed(page)
     try:
         await hq.start()
         nanny = Program("nanny.main", (*words, "--location", f"default={hq.grpc}"), tmp_path / "nanny.log")
         await nanny.start()
-        env = {**environment(), "HQ_SERVER": hq.grpc, "NANNY_SERVER": nanny.grpc, "TMPDIR": str(tmp_path)}
+        env = {
+            **environment(),
+            "HQ_SERVER": hq.grpc,
+            "NANNY_SERVER": nanny.grpc,
+            "PROMETHEUS": prometheus,
+            "TMPDIR": str(tmp_path),
+        }
         shell = await asyncio.create_subprocess_exec(
             *("bash", "-c", "\n".join(typed).replace("$PWD/.venv/bin", str(Path(sys.executable).parent))),
             cwd=ROOT,
@@ -50,7 +64,7 @@ async def test_the_page_runs_as_written(tmp_path: Path) -> None:
             start_new_session=True,
         )
         try:
-            told, errors = await asyncio.wait_for(shell.communicate(), 240.0)
+            told, errors = await asyncio.wait_for(shell.communicate(), 420.0)
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(shell.pid, signal.SIGKILL)

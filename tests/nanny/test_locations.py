@@ -73,6 +73,11 @@ def test_a_location_that_does_not_answer_is_switched_last_and_the_others_go_on()
     assert step.batch == (("ams", "ams-0"),)
 
 
+def test_holds_wait_for_a_location_that_is_away_unless_it_is_left_out() -> None:
+    assert not subject(away=True).is_whole
+    assert subject(away=True, leave_out=True).is_whole
+
+
 def test_a_roll_out_says_what_it_waits_for_and_what_goes_on_without_it() -> None:
     done = {Stage.DONE: {KEYS[0], KEYS[1]}, Stage.AWAY: {KEYS[2], KEYS[3]}}
     for progress in (RolloutProgress(), RolloutProgress(batch=(KEYS[2],))):
