@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from typing import NamedTuple
@@ -33,7 +34,7 @@ class LabelRule(NamedTuple):
 
     Attributes:
         is_one_of: it must have one of `values`; else none of them, or be absent.
-        values: empty: any value.
+        values: rising; empty: any value.
     """
 
     key: str
@@ -41,8 +42,13 @@ class LabelRule(NamedTuple):
     values: tuple[str, ...]
 
     def is_met_by(self, labels: Iterable[tuple[str, str]]) -> bool:
-        has_it = any(key == self.key and (not self.values or value in self.values) for key, value in labels)
+        has_it = any(key == self.key and (not self.values or self._names(value)) for key, value in labels)
         return has_it is self.is_one_of
+
+    def _names(self, value: str) -> bool:
+        """There may be thousands, and an instance may be compared for each watch."""
+        place = bisect_left(self.values, value)
+        return place < len(self.values) and self.values[place] == value
 
 
 class Query:

@@ -77,11 +77,12 @@ def check_filter(instance_filter: InstanceFilter, prefix: str = "filter") -> Non
     faults.raise_any()
 
 
+_MOST_REQUIREMENTS: Final = 100  # each is compared with each instance
 _VALUED: Final = (LABEL_OPERATOR_IN, LABEL_OPERATOR_NOT_IN)
 
 
 def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
-    for index, requirement in enumerate(instance_filter.label_requirement):
+    for index, requirement in enumerate(instance_filter.label_requirement[: _MOST_REQUIREMENTS + 1]):
         here = f"{path}[{index}]"
         faults.note(check_label_key(requirement.key, f"{here}.key"))
         if not requirement.operator:
@@ -91,9 +92,11 @@ def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, pa
             faults.add(f"{here}.value", f"{needs}: EXISTS and DOES_NOT_EXIST take any value")
         for number, value in enumerate(requirement.value[:MAX_FILTER_VALUES]):
             faults.note(check_label_value(value, f"{here}.value[{number}]"))
-    sizes = [len(instance_filter.label_requirement), *(len(one.value) for one in instance_filter.label_requirement)]
-    if max(sizes) > MAX_FILTER_VALUES:
-        faults.add(path, f"{max(sizes)} are too many: use at most {MAX_FILTER_VALUES} requirements, and values in each")
+    if (count := len(instance_filter.label_requirement)) > _MOST_REQUIREMENTS:
+        faults.add(path, f"{count} are too many: use at most {_MOST_REQUIREMENTS} requirements")
+    most = max((len(one.value) for one in instance_filter.label_requirement), default=0)
+    if most > MAX_FILTER_VALUES:
+        faults.add(path, f"{most} values are too many: use at most {MAX_FILTER_VALUES} in a requirement")
 
 
 def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:

@@ -20,6 +20,7 @@ from hq.validation import (
 from hqpb.v1.admin_pb2 import ForceGuardRequest, ReleaseGuardRequest, SuspendNodeRequest
 from hqpb.v1.instance_pb2 import Instance
 from hqpb.v1.service_pb2 import (
+    LABEL_OPERATOR_DOES_NOT_EXIST,
     LABEL_OPERATOR_EXISTS,
     LABEL_OPERATOR_NOT_IN,
     CountInstancesRequest,
@@ -68,6 +69,14 @@ def test_unknown_filters_are_refused_rather_than_ignored() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_filter(wanted)
     assert fields_of(refusal) == ["filter.readiness", "filter.allocated"]
+
+
+def test_requirements_are_few_since_each_is_compared_with_each_instance() -> None:
+    absent = [LabelRequirement(key=f"k{n}", operator=LABEL_OPERATOR_DOES_NOT_EXIST) for n in range(101)]
+    check_filter(InstanceFilter(label_requirement=absent[1:]))
+    with pytest.raises(InvalidRequest) as refusal:
+        check_filter(InstanceFilter(label_requirement=absent))
+    assert fields_of(refusal) == ["filter.label_requirement"]
 
 
 def test_a_filter_has_its_values_limited() -> None:

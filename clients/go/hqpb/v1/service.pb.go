@@ -818,7 +818,7 @@ type InstanceFilter struct {
 	Allocated AllocationFilter `protobuf:"varint,8,opt,name=allocated,proto3,enum=hq.v1.AllocationFilter" json:"allocated,omitempty"`
 	// By whether an agent is heard. Replicas of version 0.1 ignore it: look at status.agent of each answer.
 	Agent AgentFilter `protobuf:"varint,9,opt,name=agent,proto3,enum=hq.v1.AgentFilter" json:"agent,omitempty"`
-	// All of these, too. Replicas of version 0.1 ignore it: look at meta.labels of each answer.
+	// All of these, too: at most 100. Replicas of version 0.1 ignore it: look at meta.labels of each answer.
 	LabelRequirement []*LabelRequirement `protobuf:"bytes,10,rep,name=label_requirement,json=labelRequirement,proto3" json:"label_requirement,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
