@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from hqcli.contexts import BadContextFile, Context, config_path, load
-from hqcli.options import FILES, DurationParam, credential_flags
+from hqcli.options import FILES, DurationParam, address_of, credential_flags
 from hqclient.credential_files import CredentialFiles
 
 if TYPE_CHECKING:
@@ -91,7 +91,11 @@ class ControllerOption:
             raise click.UsageError(str(error)) from None
 
     def _addresses(self, text: str) -> tuple[str, ...]:
-        named = tuple(part.strip() for part in text.split(",") if part.strip())
+        port = int(self.default.rpartition(":")[2])
+        try:
+            named = tuple(address_of(part, port) for part in text.split(",") if part.strip())
+        except ValueError as error:
+            raise click.BadParameter(f"{error}; or set {self.variable}", param_hint=self.flag) from None
         if not named:
             raise click.BadParameter("is empty: write HOST:PORT", param_hint=self.flag)
         return named

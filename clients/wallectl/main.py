@@ -11,7 +11,7 @@ from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.group import LazyGroup
 from hqcli.options import DurationParam, credential_flags
 from hqclient.credential_files import CredentialFiles
-from wallectl.asking import DEFAULT_PORT, WALLE, WalleProcesses, complain
+from wallectl.asking import WALLE, WalleProcesses, complain
 
 # Name: module, attribute, help in one line.
 COMMANDS: Final[dict[str, tuple[str, str, str]]] = {
@@ -77,8 +77,7 @@ def group(more: Mapping[str, tuple[str, str, str]]) -> click.Group:
         if context.invoked_subcommand not in (*more, "completion"):
             whom = WALLE.whom(",".join(server), name)
             timeout_s = timeout or whom.timeout_s or DEFAULT_TIMEOUT_S
-            addresses = tuple(one if ":" in one else f"{one}:{DEFAULT_PORT}" for one in whom.addresses)
-            context.obj = WalleProcesses(addresses, timeout_s, credentials.over(whom.credentials))
+            context.obj = WalleProcesses(whom.addresses, timeout_s, credentials.over(whom.credentials))
 
     assert isinstance(cli, click.Group)
     return cli

@@ -162,6 +162,36 @@ def test_who_cannot_be_reached_is_named_with_the_next_step(program: str, is_befo
     assert answer.stdout == ""
 
 
+# Program, a reading command, the flag that says where its server is.
+_ASKED: Final = (
+    ("hqctl", ("get", "x"), "--server"),
+    ("hqctl", ("budget", "list"), "--cms"),
+    ("hqctl", ("history", "events"), "--recorder"),
+    ("nanny", ("service", "list"), "--nanny"),
+    ("walle", ("hosts", "list"), "--server"),
+)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"), [("http://a:1", "without a scheme"), ("a:b", "not a valid port"), ("a:0", "not a valid port")]
+)
+@pytest.mark.parametrize(("program", "command", "flag"), _ASKED)
+def test_a_wrong_address_is_a_usage_error_that_says_what_to_write(
+    program: str, command: tuple[str, ...], flag: str, address: str, why: str
+) -> None:
+    answer = CliRunner().invoke(cli(program), [*command, flag, address], env={"HQ_CONFIG": ""})
+    assert answer.exit_code == Exit.USAGE, answer.output
+    assert all(part in answer.output for part in (address, why, "HOST:PORT")), answer.output
+
+
+@pytest.mark.parametrize("flag", ["--ca", "--token-file"])
+@pytest.mark.parametrize(("program", "command"), [(program, command) for program, command, _ in _ASKED])
+def test_a_file_that_is_not_there_is_named_with_its_flag(program: str, command: tuple[str, ...], flag: str) -> None:
+    answer = CliRunner().invoke(cli(program), [*command, flag, "/no/such"], env={"HQ_CONFIG": ""})
+    assert answer.exit_code == Exit.NOT_ALLOWED, answer.output
+    assert f"{flag} /no/such: cannot be read: No such file or directory" in answer.output
+
+
 _HOSTS: Final = ("hosts", "list")
 
 
