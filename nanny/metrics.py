@@ -14,6 +14,7 @@ from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
 from nanny.world.pictures import ServiceViews
 from nanny.world.writing import InstanceWriter
+from nannypb.v1.records_pb2 import TupleRecord
 from serving.telemetry.metrics import Declared
 
 
@@ -44,10 +45,23 @@ class NannyMetricSources:
         return {(str(action),): float(found[action]) for action in Action}
 
     def oldest_action_s(self) -> float:
-        """Age of the oldest action of services that are not paused; 0: none runs."""
-        records = [one for one in self.controller.records(kinds.SERVICE).values() if not one.HasField("paused")]
-        began = [one.since_unix_ms for record in records for one in record.snapshot if CURRENT[one.current] in ACTIONS]
+        """Age of the oldest action of services that are not paused; 0: none runs. A step that holds is no action."""
+        services = self.controller.records(kinds.SERVICE)
+        began = [
+            one.since_unix_ms
+            for service_id, record in services.items()
+            for one in record.snapshot
+            if CURRENT[one.current] in ACTIONS and not record.HasField("paused") and not self._holds(service_id, one)
+        ]
         return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
+
+    def _holds(self, service_id: str, one: TupleRecord) -> bool:
+        """It waits, as it should, for time or for people."""
+        record = self.controller.records(kinds.ACTION).get(kinds.of_snapshot(service_id, one.snapshot_id))
+        if record is None or record.number != one.action or record.batch or record.steps_over >= len(record.step):
+            return False
+        step = record.step[record.steps_over]
+        return bool(step.hold_s or (step.promote and one.promoted <= record.steps_over))
 
     def longest_pause_s(self) -> float:
         """How long the longest pause has lasted; 0: none is paused."""

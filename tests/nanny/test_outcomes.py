@@ -13,11 +13,14 @@ from hqcli.exits import Exit
 from hqclient import HqApiError
 from hqclient.credential_files import CredentialFiles
 from nanny.automaton.states import Current, SnapshotEvent, Target
+from nanny.records import kinds
+from nanny.records.services import tuple_of
 from nannyctl.commands import orders
 from nannyctl.commands.waiting import AtRest, TargetReached, rolled_back_result, wait_for_goal
 from nannyctl.nanny_server import NannyServer, new_request_id
 from nannypb.v1 import service_pb2 as pb
-from tests.nanny.orders import Ordered
+from nannypb.v1.records_pb2 import ActionRecord, StepOrder
+from tests.nanny.orders import Ordered, refused
 from tests.nanny.virtual_cloud import SERVICE, VirtualCloud, good, never_ready, virtual_cloud
 from tests.support.virtual_time import in_virtual_time
 
@@ -51,6 +54,43 @@ def test_an_order_whose_roll_back_ended_is_rolled_back() -> None:
     assert web.outcome("b") == ("OPEN", "a", "web-1 did not become ready")
     web.ended("a", SnapshotEvent.DONE)
     assert web.outcome("b") == ("ROLLED_BACK", "a", "web-1 did not become ready")
+
+
+def test_an_order_that_people_abort_has_failed_and_then_the_policy_decides() -> None:
+    web = active()
+    web.send(comment="errors", aborted=StepOrder(order_id="o2"))
+    assert (web.current("b"), web.outcome("b")) == (Current.BROKEN, ("FAILED", "", "aborted by ann: errors"))
+    assert "ann: b roll-out aborted" in web.history()
+    back = active(**ROLLS_BACK)
+    back.send(aborted=StepOrder(order_id="o2"))
+    assert back.outcome("b") == ("OPEN", "a", "aborted by ann")
+    assert "no roll-out is under way" in refused(lambda: back.send(aborted=StepOrder(order_id="o2")))
+    assert back.settle().outcome("b") == ("ROLLED_BACK", "a", "aborted by ann")
+
+
+def test_what_is_said_of_steps_is_for_the_order_and_the_step_that_are_under_way() -> None:
+    web = active()
+    steps = [pb.RolloutStep(instances="1"), pb.RolloutStep(promote=True)]
+    number = tuple_of(web.record, "b").action  # type: ignore[union-attr]
+    key = kinds.of_snapshot(SERVICE, "b")
+    for over, step, why in (
+        (0, 2, "step 1 is under way, not 2"),
+        (0, 1, "step 1 does not wait for people"),
+        (2, 2, "step none is under way, not 2"),
+        (1, 2, ""),
+        (1, 2, "step none is under way, not 2"),
+    ):
+        web.change.put(kinds.ACTION, key, ActionRecord(number=number, step=steps, steps_over=over))
+        order = StepOrder(order_id="o2", number=step)
+        if why:
+            assert why in refused(lambda order=order: web.send(promoted=order))
+        else:
+            web.send(promoted=order)
+    for order_id in ("o1", "none", ""):
+        assert refused(lambda order_id=order_id: web.send(promoted=StepOrder(order_id=order_id, number=2)))
+    assert "ann: b step 2 promoted" in web.history()
+    assert web.ended("b", SnapshotEvent.DONE).outcome("b")[0] == "REACHED"
+    assert tuple_of(web.record, "b").promoted == 0  # type: ignore[union-attr]
 
 
 def test_an_order_whose_roll_back_failed_or_was_superseded_has_failed() -> None:
