@@ -1,5 +1,7 @@
-"""HQ as an xDS server for proxyless gRPC: `xds:///web` calls the ready instances of `web`.
+"""HQ as an xDS server for proxyless gRPC and Envoy: `xds:///web` calls the ready instances of `web`.
 
-`targets` says what a resource's name means; `resources` makes the four resources of a target, encoded once for all
-clients; `subscriptions` is the state of one stream (ADS, state of the world), without I/O; `ads` is the call.
+`targets` says what a resource's name means; `fixed_resources` are made of names alone, `resources` adds the endpoints,
+encoded once for all clients; `listing` is all there is, `responses` the answers. `subscriptions` is the state of one
+stream that is told the state of the world, `delta` of one that is told what differs, both without I/O, on `stream`;
+`ads` is the call.
 """

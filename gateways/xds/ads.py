@@ -9,8 +9,11 @@ from functools import partial
 from typing import Any, Final
 
 from gateways.picture.picture import EndpointView
-from gateways.xds.resources import Resources, ResourceType
-from gateways.xds.subscriptions import Subscriptions, XdsCounts
+from gateways.xds.delta import DeltaSubscriptions
+from gateways.xds.fixed_resources import ResourceType
+from gateways.xds.resources import Resources
+from gateways.xds.stream import XdsCounts, XdsStream
+from gateways.xds.subscriptions import Subscriptions
 from serving.calls.methods import Answer, Call, Duplex, Method
 from serving.encoding.jsonio import parse_json, parse_proto
 from serving.errors import invalid
@@ -22,11 +25,22 @@ from xdspb.v1 import xds_pb2 as pb
 log = logging.getLogger(__name__)
 
 _EVERYTHING: Final = ""  # not a valid service id: what is known as a whole changed
+StreamForm = type[Subscriptions] | type[DeltaSubscriptions]
 PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources"
+DELTA_PATH: Final = "envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources"
 SINGLE_PATHS: Final = {
     "envoy.service.cluster.v3.ClusterDiscoveryService/StreamClusters": ResourceType.CLUSTER,
     "envoy.service.endpoint.v3.EndpointDiscoveryService/StreamEndpoints": ResourceType.ENDPOINTS,
+    "envoy.service.listener.v3.ListenerDiscoveryService/StreamListeners": ResourceType.LISTENER,
+    "envoy.service.route.v3.RouteDiscoveryService/StreamRoutes": ResourceType.ROUTES,
 }
+PATHS: Final[dict[str, tuple[StreamForm, ResourceType | None]]] = {
+    PATH: (Subscriptions, None),
+    DELTA_PATH: (DeltaSubscriptions, None),
+    **{path: (Subscriptions, kind) for path, kind in SINGLE_PATHS.items()},
+    **{path.replace("/Stream", "/Delta"): (DeltaSubscriptions, kind) for path, kind in SINGLE_PATHS.items()},
+}
+"""The form of each stream, and the type that it is about; None: all of them."""
 
 
 class Encoded:
@@ -55,25 +69,29 @@ class Ads:
         """`location`: for clients that do not report theirs."""
         self._picture, self._resources, self._location = picture, resources, location
         self.counts = XdsCounts()
-        self._streams: dict[Subscriptions, asyncio.Event] = {}
-        self._concerned: dict[str, dict[Subscriptions, None]] = {}  # by service; empty: streams that want all services
+        self._streams: dict[XdsStream, asyncio.Event] = {}
+        self._concerned: dict[str, dict[XdsStream, None]] = {}  # by service; empty: streams that want all services
         self._news: set[str] = set()  # services that changed in this turn of the loop
         picture.listen(self._on_services_changed)
 
     def methods(self) -> list[Method]:
         """For the table of a server."""
-        return [self._method(PATH, None), *(self._method(path, kind) for path, kind in SINGLE_PATHS.items())]
+        return [self._method(path, form, kind) for path, (form, kind) in PATHS.items()]
 
-    def _method(self, path: str, only: ResourceType | None) -> Method:
-        request = pb.DiscoveryRequest
-        run = partial(self.run, only=only)
+    def _method(self, path: str, form: StreamForm, only: ResourceType | None) -> Method:
+        request = pb.DeltaDiscoveryRequest if form is DeltaSubscriptions else pb.DiscoveryRequest
+        run = partial(self.run, only=only, form=form)
         return Duplex(path, parse_proto(request), parse_json(request), run, READ, narrowed_reach(Of.SERVICE))
 
     async def run(
-        self, requests: AsyncIterator[Any], call: Call, only: ResourceType | None = None
+        self,
+        requests: AsyncIterator[Any],
+        call: Call,
+        only: ResourceType | None = None,
+        form: StreamForm = Subscriptions,
     ) -> AsyncIterator[Answer]:
         """One stream, until its client ends it. `only`: the type that it is about; None: all of them."""
-        stream = Subscriptions(self._resources, self.counts, _reader(call.access), self._location)
+        stream = form(self._resources, self.counts, _reader(call.access), self._location)
         wake = self._streams[stream] = asyncio.Event()
         self.counts.streams += 1
         reading = asyncio.create_task(self._read_requests(requests, stream, wake, only), name="xDS requests")
@@ -93,7 +111,7 @@ class Ads:
             await asyncio.gather(reading, return_exceptions=True)
 
     async def _read_requests(
-        self, requests: AsyncIterator[Any], stream: Subscriptions, wake: asyncio.Event, only: ResourceType | None
+        self, requests: AsyncIterator[Any], stream: XdsStream, wake: asyncio.Event, only: ResourceType | None
     ) -> None:
         try:
             async for request in requests:
@@ -106,7 +124,7 @@ class Ads:
         finally:
             wake.set()
 
-    def _note(self, stream: Subscriptions, before: Collection[str], after: Collection[str]) -> None:
+    def _note(self, stream: XdsStream, before: Collection[str], after: Collection[str]) -> None:
         """Index a stream by its services, so that a change only costs the streams concerned."""
         for service in {*before} - {*after}:
             concerned = self._concerned.get(service, {})
@@ -125,7 +143,7 @@ class Ads:
     def _spread(self) -> None:
         news, self._news = self._news, set()
         services = news - {_EVERYTHING}
-        found: list[Collection[Subscriptions]] = [self._concerned.get(service, {}) for service in (*services, "")]
+        found: list[Collection[XdsStream]] = [self._concerned.get(service, {}) for service in (*services, "")]
         if _EVERYTHING in news:
             services, found = set(), [self._streams]
         for stream in {stream: None for streams in found for stream in streams}:
@@ -133,14 +151,14 @@ class Ads:
                 self._streams[stream].set()
 
 
-def _check_type(request: pb.DiscoveryRequest, only: ResourceType) -> None:
+def _check_type(request: Any, only: ResourceType) -> None:
     """On a stream of one type a request may leave it out. Raises InvalidRequest."""
     if request.type_url not in ("", only.value):
         raise invalid("type_url", f"{request.type_url[:200]!r} on a stream of {only.value}: use ADS for several types")
     request.type_url = only.value
 
 
-def _concerns(stream: Subscriptions) -> list[str]:
+def _concerns(stream: XdsStream) -> list[str]:
     return [*stream.services, *([""] if stream.wants_all else [])]
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from gateways.xds.subscriptions import XdsCounts
+from gateways.xds.stream import XdsCounts
 from serving.telemetry.metrics import Declared
 
 

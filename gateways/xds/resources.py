@@ -6,43 +6,22 @@ endpoints. An empty list is only sent once every location has confirmed it; unti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
-from enum import Enum
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from google.protobuf.any_pb2 import Any
 from google.protobuf.wrappers_pb2 import UInt32Value
 
 from gateways.picture.addresses import Addressing, EndpointAddress
 from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import EndpointView
+from gateways.xds.fixed_resources import MADE_OF_NAMES, ResourceType, encode_routes
+from gateways.xds.listing import XdsListing
+from gateways.xds.responses import XdsResponses, delimited_field, packed
 from gateways.xds.targets import XdsTarget, read_target
 from hqclient.discovery.endpoint import DEFAULT_WEIGHT, with_traffic
 from xdspb.v1 import xds_pb2 as pb
 
-_PREFIX: Final = "type.googleapis.com/envoy."
-_MANAGER: Final = _PREFIX + "extensions.filters.network.http_connection_manager.v3.HttpConnectionManager"
-_ROUTER: Final = _PREFIX + "extensions.filters.http.router.v3.Router"
 _MOST_KEPT: Final = 100_000
-_MOST_RESPONSES: Final = 64  # each may have the endpoints of many services
-
-
-class ResourceType(Enum):
-    """Types of resources, in the order in which changes are sent: so that nothing refers to a resource not yet sent."""
-
-    CLUSTER = _PREFIX + "config.cluster.v3.Cluster"
-    ENDPOINTS = _PREFIX + "config.endpoint.v3.ClusterLoadAssignment"
-    LISTENER = _PREFIX + "config.listener.v3.Listener"
-    ROUTES = _PREFIX + "config.route.v3.RouteConfiguration"
-
-
-IS_COMPLETE: Final = {
-    ResourceType.CLUSTER: True,
-    ResourceType.LISTENER: True,
-    ResourceType.ENDPOINTS: False,
-    ResourceType.ROUTES: False,
-}
-"""Whether an answer has all resources of its type: what it lacks does not exist."""
 
 
 class Resources:
@@ -51,8 +30,8 @@ class Resources:
     def __init__(self, picture: EndpointView, addressing: Addressing, began: int = 0) -> None:
         """`began`: a number of this process, for versions."""
         self._picture, self._addressing, self._began = picture, addressing, began
-        self._responses: dict[tuple[ResourceType, tuple[bytes, ...]], tuple[str, bytes]] = {}  # of one version
-        self._nonces = 0
+        self._responses = XdsResponses()
+        self._listing = XdsListing(picture)
         self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
         self._places: dict[tuple[str, int, int], bytes] = {}
         self._targets: dict[str, XdsTarget | None] = {}
@@ -67,9 +46,30 @@ class Resources:
             self._targets[name] = read_target(name)
         return self._targets[name]
 
-    def names(self) -> list[str]:
-        """The targets for clients that request all: each service at its own port."""
-        return sorted(self._picture.services)
+    @property
+    def is_known(self) -> bool:
+        """There is a list, be it of a file: clients that have nothing can be given what there is."""
+        return self._picture.coverage.is_known
+
+    @property
+    def is_complete(self) -> bool:
+        """Every location has said what it has: what is not listed does not exist."""
+        return self._picture.coverage.is_complete
+
+    @property
+    def count(self) -> int:
+        """How many services there are."""
+        return len(self._picture.services)
+
+    @property
+    def listed(self) -> Collection[str]:
+        """The targets for clients that request all."""
+        return self._listing.names
+
+    def routes_to_all(self, may_read: Callable[[str], bool]) -> bytes:
+        """The routes of an Envoy to all services that it may read."""
+        clusters = self._listing.clusters
+        return encode_routes({service: name for service, name in clusters.items() if may_read(service)})
 
     def exists(self, name: str) -> bool:
         """Every valid name of a target exists, with or without endpoints.
@@ -83,23 +83,17 @@ class Resources:
         """A resource as google.protobuf.Any, for clients of one place; None: nothing is known about it."""
         if kind is ResourceType.ENDPOINTS:
             return self._assignment(name, place)
-        return _MADE_OF_NAMES[kind](name) if self.exists(name) else None
+        return MADE_OF_NAMES[kind](name, target) if (target := self.target(name)) else None
 
-    def response(self, kind: ResourceType, resources: Iterable[bytes]) -> tuple[str, bytes]:
-        """A DiscoveryResponse of encoded resources, and its nonce: made once for all streams that get the same."""
-        content = kind, tuple(resources)
-        made = self._responses.get(content)
-        if made is None:
-            if len(self._responses) >= _MOST_RESPONSES:
-                self._responses.clear()
-            self._nonces += 1
-            made = self._responses[content] = str(self._nonces), self._encoded_response(*content)
-        return made
+    def version(self, resource: bytes) -> str:
+        """Of one encoded resource."""
+        return self._responses.version(resource)
 
-    def _encoded_response(self, kind: ResourceType, resources: Iterable[bytes]) -> bytes:
-        version = f"{self._began}.{self._picture.changes}"
-        about = pb.DiscoveryResponse(version_info=version, nonce=str(self._nonces), type_url=kind.value)
-        return about.SerializeToString() + b"".join([_delimited_field(2, resource) for resource in resources])
+    def response(
+        self, kind: ResourceType, resources: Mapping[str, bytes], removed: Sequence[str] | None = None
+    ) -> tuple[str, bytes]:
+        """A nonce and an answer of resources by name; with names that are removed, be it none: of the delta form."""
+        return self._responses.response(kind.value, f"{self._began}.{self._picture.changes}", resources, removed)
 
     # --- endpoints ----------------------------------------------------------------------------------------------------
 
@@ -133,12 +127,12 @@ class Resources:
         for place in places:
             by_locality.setdefault((place.instance.cluster, place.instance.weight), []).append(place)
         has_own = any(location == own for location, _ in by_locality)
-        parts = [_delimited_field(1, name.encode())]
+        parts = [delimited_field(1, name.encode())]
         for location, weight in sorted(by_locality):
             # Priorities start at 0 without gaps: if the own place has no endpoints, all others are the first choice.
             priority = int(has_own and location != own)
-            parts.append(_delimited_field(2, self._locality(by_locality[location, weight], priority)))
-        return _any(ResourceType.ENDPOINTS.value, b"".join(parts))
+            parts.append(delimited_field(2, self._locality(by_locality[location, weight], priority)))
+        return packed(ResourceType.ENDPOINTS.value, b"".join(parts))
 
     def _locality(self, places: Collection[EndpointAddress], priority: int) -> bytes:
         """Endpoints of one location and one weight."""
@@ -162,7 +156,7 @@ class Resources:
                 self._places.clear()
             address = pb.Address(socket_address=pb.SocketAddress(address=place.address, port_value=place.port))
             made = pb.LbEndpoint(endpoint=pb.Endpoint(address=address), load_balancing_weight=UInt32Value(value=weight))
-            kept = self._places[where] = _delimited_field(2, made.SerializeToString())
+            kept = self._places[where] = delimited_field(2, made.SerializeToString())
         return kept
 
     def _on_services_changed(self, services: Collection[str]) -> None:
@@ -173,53 +167,3 @@ class Resources:
             self._endpoints.pop(service, None)
         if len(self._settled) > _MOST_KEPT:
             self._settled.clear()
-
-
-def _source() -> pb.ConfigSource:
-    return pb.ConfigSource(ads=pb.AggregatedConfigSource(), resource_api_version=pb.API_VERSION_V3)
-
-
-def _listener(name: str) -> bytes:
-    router = pb.HttpFilter(name="router", typed_config=Any(type_url=_ROUTER))
-    manager = pb.HttpConnectionManager(
-        rds=pb.Rds(config_source=_source(), route_config_name=name), http_filters=[router]
-    )
-    called = pb.ApiListener(api_listener=Any(type_url=_MANAGER, value=manager.SerializeToString()))
-    return _any(ResourceType.LISTENER.value, pb.Listener(name=name, api_listener=called).SerializeToString())
-
-
-def _routes(name: str) -> bytes:
-    # The empty prefix must be there: clients refuse a route without one.
-    route = pb.Route(match=pb.RouteMatch(prefix=""), route=pb.RouteAction(cluster=name))
-    host = pb.VirtualHost(name=name, domains=["*"], routes=[route])
-    return _any(ResourceType.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString())
-
-
-def _cluster(name: str) -> bytes:
-    made = pb.Cluster(
-        name=name,
-        type=pb.Cluster.DISCOVERY_TYPE_EDS,
-        eds_cluster_config=pb.EdsClusterConfig(eds_config=_source(), service_name=name),
-    )
-    return _any(ResourceType.CLUSTER.value, made.SerializeToString())
-
-
-_MADE_OF_NAMES: Final[dict[ResourceType, Callable[[str], bytes]]] = {
-    ResourceType.LISTENER: _listener,
-    ResourceType.ROUTES: _routes,
-    ResourceType.CLUSTER: _cluster,
-}
-
-
-def _any(type_url: str, value: bytes) -> bytes:
-    return Any(type_url=type_url, value=value).SerializeToString()
-
-
-def _delimited_field(field: int, value: bytes) -> bytes:
-    """A field of bytes, as protobuf encodes it."""
-    size, length = bytearray(), len(value)
-    while length > 0x7F:
-        size.append(length & 0x7F | 0x80)
-        length >>= 7
-    size.append(length)
-    return bytes((field << 3 | 2,)) + bytes(size) + value

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 from urllib.parse import unquote
 
 from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
+
+PROTOCOL: Final = "app-protocol"
+HTTP2: Final = frozenset({"grpc", "h2", "h2c", "http2"})
+"""Names of ports, and values of the label `app-protocol`, that say that servers speak HTTP/2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +26,11 @@ class XdsTarget:
     service: str
     port: str = ""
     labels: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def is_http2(self) -> bool:
+        """Its name says that the servers speak HTTP/2. It must not depend on instances: those may be unknown."""
+        return self.port in HTTP2 or any(key == PROTOCOL and value in HTTP2 for key, value in self.labels)
 
     def fits(self, instance: KnownInstance) -> bool:
         """Whether it is one of them."""
@@ -39,3 +49,12 @@ def read_target(name: str) -> XdsTarget | None:
     if not service or "/" in port or any(not key or not sign for key, sign, _ in pairs):
         return None
     return XdsTarget(service, port, tuple((key, value) for key, _, value in pairs))
+
+
+def http2_name(instance: KnownInstance) -> str:
+    """The name of the target of its HTTP/2 port, if its label or the name of the port it is called at says so."""
+    if (value := instance.labels.get(PROTOCOL, "")) in HTTP2:
+        return f"{instance.service};{PROTOCOL}={value}"
+    number = port_of(instance)
+    ports = [name for name, port in sorted(instance.ports.items()) if port == number and name in HTTP2]
+    return f"{instance.service}/{ports[0]}" if ports else ""

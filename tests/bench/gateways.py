@@ -20,7 +20,7 @@ from typing import Any, Final
 import psutil
 
 from gateways.xds.ads import PATH
-from gateways.xds.resources import ResourceType
+from gateways.xds.fixed_resources import ResourceType
 from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from tests.bench.bench import Bench

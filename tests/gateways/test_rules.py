@@ -20,11 +20,12 @@ and tests/gateways.
 | 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
 | … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
 | an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
-| changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with` |
+| changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with`, `both_forms` |
+| who has all clusters loses none to what is not known | | | `who_has_clusters`, `takes_nothing_away` |
 | an index never misleads | | `index_that_is_not`, `index_of_another` | |
 | a client that is slow | | `never_missed` | `stream_sends` |
 | hosts that are names | `host_whose_name` | their names are shown | `hosts_that_are_names` |
-| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `wait_are_bounded` | `names_of_one_stream` |
+| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `wait_are_bounded` | `names_of`, `keeps_nothing` |
 | clients of others: 200 changes, SIGKILL, HQ away | tests/judges | tests/judges | tests/judges |
 """
 
@@ -40,7 +41,7 @@ from typing import Final
 import pytest
 
 from tests.gateways.test_dns import asked
-from tests.gateways.test_xds import stream
+from tests.gateways.test_xds import DeltaStream, Stream, stream
 from tests.support.gateway_process import GatewayProcess, Program, Programs, Registry
 
 NOBODY, ABSENT, UNKNOWN = ["nobody"], ["absent"], ["unknown"]
@@ -65,7 +66,15 @@ async def consul_says(gateway: GatewayProcess, service: str, location: str) -> l
 
 
 async def xds_says(gateway: GatewayProcess, service: str, _location: str, patience_s: float = _QUIET_S) -> list[str]:
-    async with stream(gateway) as follows:
+    whole, delta = await asyncio.gather(
+        *(_stream_says(gateway, service, patience_s, form) for form in (Stream, DeltaStream))
+    )
+    assert whole == delta, "the two forms of a stream"
+    return whole
+
+
+async def _stream_says(gateway: GatewayProcess, service: str, patience_s: float, form: type[Stream]) -> list[str]:
+    async with stream(gateway, form=form) as follows:
         await follows.wants(service)
         try:
             async with asyncio.timeout(patience_s):

@@ -10,8 +10,8 @@ from typing import Any
 import grpc
 import pytest
 
-from gateways.xds.ads import PATH
-from gateways.xds.resources import ResourceType
+from gateways.xds.ads import DELTA_PATH, PATH
+from gateways.xds.fixed_resources import ResourceType
 from tests.support.gateway_process import GatewayProcess, Programs
 from tests.support.secured import Secured
 from xdspb.v1 import xds_pb2 as pb
@@ -29,8 +29,7 @@ class Stream:
     async def addresses(self) -> dict[str, list[str]]:
         """The next answer, by target."""
         async with asyncio.timeout(30):
-            response = await self._call.read()
-        found = [pb.ClusterLoadAssignment.FromString(resource.value) for resource in response.resources]
+            found = [pb.ClusterLoadAssignment.FromString(resource.value) for resource in await self._resources()]
         return {
             one.cluster_name: [
                 endpoint.endpoint.address.socket_address.address
@@ -40,6 +39,9 @@ class Stream:
             for one in found
         }
 
+    async def _resources(self) -> list[Any]:
+        return [*(await self._call.read()).resources]
+
     async def is_quiet(self) -> None:
         """Nothing comes."""
         with pytest.raises(TimeoutError):
@@ -47,26 +49,46 @@ class Stream:
                 await self._call.read()
 
 
+class DeltaStream(Stream):
+    """An incremental one."""
+
+    async def wants(self, *names: str) -> None:
+        await self._call.write(
+            pb.DeltaDiscoveryRequest(type_url=ResourceType.ENDPOINTS.value, resource_names_subscribe=names)
+        )
+
+    async def _resources(self) -> list[Any]:
+        return [one.resource for one in (await self._call.read()).resources]
+
+
+_FORMS: dict[type[Stream], tuple[str, Any, Any]] = {
+    Stream: (PATH, pb.DiscoveryRequest, pb.DiscoveryResponse),
+    DeltaStream: (DELTA_PATH, pb.DeltaDiscoveryRequest, pb.DeltaDiscoveryResponse),
+}
+
+
 @asynccontextmanager
-async def stream(gateway: GatewayProcess, token: str = "") -> AsyncIterator[Stream]:
+async def stream(gateway: GatewayProcess, token: str = "", form: type[Stream] = Stream) -> AsyncIterator[Stream]:
+    path, request, response = _FORMS[form]
     metadata = [("authorization", f"Bearer {token}")] if token else []
     async with grpc.aio.insecure_channel(gateway.grpc, [("grpc.use_local_subchannel_pool", 1)]) as channel:
-        yield Stream(
+        yield form(
             channel.stream_stream(
-                f"/{PATH}",
-                request_serializer=pb.DiscoveryRequest.SerializeToString,
-                response_deserializer=pb.DiscoveryResponse.FromString,
+                f"/{path}",
+                request_serializer=request.SerializeToString,
+                response_deserializer=response.FromString,
             )(metadata=metadata)
         )
 
 
 @pytest.mark.long
-async def test_a_stream_follows_changes_and_is_quiet_while_hq_is_away(started: Programs) -> None:
+@pytest.mark.parametrize("form", _FORMS)
+async def test_a_stream_follows_changes_and_is_quiet_while_hq_is_away(started: Programs, form: type[Stream]) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
     await hq.put("web-2", host="10.0.0.2")
     gateway = await started.gateway("xds", hq)
-    async with stream(gateway) as follows:
+    async with stream(gateway, form=form) as follows:
         await follows.wants("web")
         assert await follows.addresses() == {"web": ["10.0.0.1", "10.0.0.2"]}
         await hq.put("db-1", "db")

@@ -18,11 +18,11 @@ from tests.support.gateway_process import GatewayProcess, programs
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples/gateways/envoy.yaml"
 _COUNT: Final = 20
-_QUIET_S: Final = 3.0
+QUIET_S: Final = 3.0
 
 
 @asynccontextmanager
-async def _proxy(directory: Path, path: Path) -> AsyncIterator[tuple[Balancer, GatewayProcess, int]]:
+async def _proxy(directory: Path, path: Path, form: str) -> AsyncIterator[tuple[Balancer, GatewayProcess, int]]:
     """Envoy over an HQ whose service has one instance, `web-0`; and the port of all servers, 127.0.1.1 and so on."""
     async with programs(directory) as running:
         hq, port = await running.registry(), free_port()
@@ -32,25 +32,37 @@ async def _proxy(directory: Path, path: Path) -> AsyncIterator[tuple[Balancer, G
             gateway = await running.gateway("xds", hq)
             at = Balancer(hq, free_port(), directory / "unused")
             config = _EXAMPLE.read_text().replace("port_value: 7671", f"port_value: {gateway.grpc.rpartition(':')[2]}")
-            (directory / "envoy.yaml").write_text(config.replace("port_value: 8080", f"port_value: {at.port}"))
+            config = config.replace("port_value: 8080", f"port_value: {at.port}").replace(": DELTA_GRPC", f": {form}")
+            (directory / "envoy.yaml").write_text(config)
             order = (path, "-c", directory / "envoy.yaml", "--concurrency", "1", "--use-dynamic-base-id", "-l", "warn")
             async with started(order, directory / "envoy.log"):
-                await within(lambda: _listens(at.port))
+                await within(lambda: listens(at.port))
                 yield at, gateway, port
         finally:
             for server in servers:
                 server.close()
 
 
-def _listens(port: int) -> bool:
+def listens(port: int) -> bool:
+    """Whether something listens at a port of 127.0.0.1."""
     return f":{port:04X} 00000000:0000 0A" in Path("/proc/net/tcp").read_text()
 
 
 async def envoy(directory: Path) -> Verdict:
+    """As the example has it: incremental."""
+    return await _follows(directory, "DELTA_GRPC")
+
+
+async def envoy_whole(directory: Path) -> Verdict:
+    """State of the world."""
+    return await _follows(directory, "GRPC")
+
+
+async def _follows(directory: Path, form: str) -> Verdict:
     """Growth under load, weights, and a gateway that is killed."""
     path, version = await tools.envoy()
     verdict = Verdict(version)
-    async with _proxy(directory, path) as (at, gateway, port):
+    async with _proxy(directory, path, form) as (at, gateway, port):
         load = asyncio.create_task(at.load())
         try:
             await within(lambda: bool(at.answered))
@@ -65,7 +77,7 @@ async def envoy(directory: Path) -> Verdict:
     return verdict
 
 
-async def _uses(at: Balancer, hosts: set[str]) -> None:
+async def uses(at: Balancer, hosts: set[str]) -> None:
     """Return when the last requests went to all of these and to no others."""
     while True:
         at.answered.clear()
@@ -78,30 +90,30 @@ async def _growth(at: Balancer, port: int) -> None:
     hosts = [f"127.0.1.{number + 1}" for number in range(_COUNT)]
     for number, host in enumerate(hosts[1:], 1):
         await at.hq.put(f"web-{number}", host=host, port=port)
-    await _uses(at, {*hosts})
+    await uses(at, {*hosts})
     for number in range(1, _COUNT):
         await at.hq.delete(f"web-{number}")
-    await _uses(at, {hosts[0]})
+    await uses(at, {hosts[0]})
 
 
 async def _weights(at: Balancer, port: int) -> None:
     await at.hq.put("web-1", host="127.0.1.2", port=port)
     await at.hq.weigh("web-0", 90)
     await at.hq.weigh("web-1", 10)
-    await _uses(at, {"127.0.1.1", "127.0.1.2"})
+    await uses(at, {"127.0.1.1", "127.0.1.2"})
     at.answered = Counter()
     await within(lambda: at.answered.total() >= 1_000)
     share = at.answered[f"127.0.1.2:{port}"] / at.answered.total()
     assert 0.06 < share < 0.14, f"{share:.1%} of the requests"
     await at.hq.weigh("web-0", 0)
-    await _uses(at, {"127.0.1.2"})
+    await uses(at, {"127.0.1.2"})
 
 
 async def _kill_gateway(at: Balancer, gateway: GatewayProcess) -> None:
     await gateway.kill()
-    await asyncio.sleep(_QUIET_S)
-    await _uses(at, {"127.0.1.2"})
+    await asyncio.sleep(QUIET_S)
+    await uses(at, {"127.0.1.2"})
     await gateway.again()
     await at.hq.weigh("web-0", 100)
     await at.hq.weigh("web-1", 0)
-    await _uses(at, {"127.0.1.1"})
+    await uses(at, {"127.0.1.1"})

@@ -21,6 +21,7 @@ from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
 _WEB: Final = "web.service.hq.internal"
+_TARGET: Final = "xds:///web/http;app-protocol=grpc"  # its cluster says HTTP/2, for Envoys
 _CALL_MS: Final = "5"
 _LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
 _START_S: Final = 120.0  # Java compiles its program first
@@ -65,7 +66,7 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
         at = await stack.enter_async_context(world(directory, "xds"))
         (directory / "bootstrap.json").write_text(json.dumps(_bootstrap(at)))
         env = {"GRPC_XDS_BOOTSTRAP": str(directory / "bootstrap.json")}
-        await stack.enter_async_context(started((*order, "xds:///web/http", _CALL_MS), log, env))
+        await stack.enter_async_context(started((*order, _TARGET, _CALL_MS), log, env))
 
         def lines() -> list[str]:
             return log.read_text(errors="replace").splitlines()
@@ -126,17 +127,24 @@ def _bootstrap(at: World) -> dict[str, Any]:
 
 
 _ENVOY: Final = {
-    "service.discovery.v3": ("DiscoveryRequest", "DiscoveryResponse"),
-    "config.core.v3": (*("Node", "Locality", "ConfigSource", "Address", "SocketAddress"), "AggregatedConfigSource"),
-    "config.listener.v3": ("Listener", "ApiListener"),
+    "service.discovery.v3": (
+        *("DiscoveryRequest", "DiscoveryResponse", "DeltaDiscoveryRequest", "DeltaDiscoveryResponse", "Resource"),
+    ),
+    "config.core.v3": (
+        *("Node", "Locality", "ConfigSource", "Address", "SocketAddress", "AggregatedConfigSource"),
+        "Http2ProtocolOptions",
+    ),
+    "config.listener.v3": ("Listener", "ApiListener", "FilterChain", "Filter"),
     "extensions.filters.network.http_connection_manager.v3": ("HttpConnectionManager", "Rds", "HttpFilter"),
     "extensions.filters.http.router.v3": ("Router",),
-    "config.route.v3": ("RouteConfiguration", "VirtualHost", "Route", "RouteMatch", "RouteAction"),
+    "extensions.upstreams.http.v3": ("HttpProtocolOptions", "HttpProtocolOptions.ExplicitHttpConfig"),
+    "config.route.v3": ("RouteConfiguration", "VirtualHost", "Route", "RouteMatch", "RouteAction", "RetryPolicy"),
     "config.cluster.v3": ("Cluster", "Cluster.EdsClusterConfig"),
     "config.endpoint.v3": ("ClusterLoadAssignment", "LocalityLbEndpoints", "LbEndpoint", "Endpoint"),
 }
 _KINDS: Final = {
     FieldDescriptor.TYPE_STRING: "string",
+    FieldDescriptor.TYPE_BOOL: "bool",
     FieldDescriptor.TYPE_MESSAGE: "message",
     FieldDescriptor.TYPE_ENUM: "enum",
     FieldDescriptor.TYPE_UINT32: "uint32",

@@ -62,7 +62,7 @@ async def world(directory: Path, kind: str, *flags: str) -> AsyncIterator[World]
         ports = await _ports(log)
         hq = await running.registry()
         for number, (id_, port) in enumerate(ports.items(), 1):
-            await hq.put(id_, host=f"127.0.0.{number}", port=port)
+            await hq.put(id_, host=f"127.0.0.{number}", port=port, labels={"app-protocol": "grpc"})
         yield World(running, hq, await running.gateway(kind, hq, *flags), ports)
 
 

@@ -7,7 +7,18 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Final
 
-from tests.judges import curl, envoy, everyday, gateway_judges, haproxy, interop, javascript, prometheus, suites
+from tests.judges import (
+    curl,
+    envoy,
+    envoy_all,
+    everyday,
+    gateway_judges,
+    haproxy,
+    interop,
+    javascript,
+    prometheus,
+    suites,
+)
 from tests.judges.verdict import Missing, Verdict
 
 Judge = Callable[[Path], Awaitable[Verdict]]
@@ -35,6 +46,8 @@ JUDGES: Final[dict[str, Judge]] = {
     "xds-java": gateway_judges.xds_java,
     "xds-numbers": gateway_judges.xds_numbers,
     "xds-envoy": envoy.envoy,
+    "xds-envoy-all": envoy_all.envoy_all,
+    "xds-envoy-whole": envoy.envoy_whole,
     "dns-dig": gateway_judges.dig,
     "dns-kdig": gateway_judges.kdig,
     "dns-dnsmasq": gateway_judges.dnsmasq,

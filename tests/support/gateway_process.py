@@ -236,14 +236,14 @@ class GatewayProcess(Program):
         host, port = self.dns
         return f"{host}:{port}"
 
-    async def again(self) -> None:
+    async def again(self, *, until_ready: bool = True) -> None:
         """Start it anew, on the same addresses."""
         found = {"--grpc": self.grpc, "--http": self.http, "--dns": self.dns_address}
         arguments = self._arguments
         for flag, where in found.items():
             if flag in arguments:
                 arguments[arguments.index(flag) + 1] = where
-        await self.start()
+        await self.start(until_ready=until_ready)
 
     async def is_saved(self, *words: str) -> None:
         """Return when the file of its last good list holds these."""

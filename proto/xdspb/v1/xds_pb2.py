@@ -23,70 +23,98 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import any_pb2 as google_dot_protobuf_dot_any__pb2
+from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
+from google.protobuf import struct_pb2 as google_dot_protobuf_dot_struct__pb2
 from google.protobuf import wrappers_pb2 as google_dot_protobuf_dot_wrappers__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12xdspb/v1/xds.proto\x12\thq.xds.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/wrappers.proto\"\xb2\x01\n\x10\x44iscoveryRequest\x12\x14\n\x0cversion_info\x18\x01 \x01(\t\x12\x1d\n\x04node\x18\x02 \x01(\x0b\x32\x0f.hq.xds.v1.Node\x12\x16\n\x0eresource_names\x18\x03 \x03(\t\x12\x10\n\x08type_url\x18\x04 \x01(\t\x12\x16\n\x0eresponse_nonce\x18\x05 \x01(\t\x12\'\n\x0c\x65rror_detail\x18\x06 \x01(\x0b\x32\x11.hq.xds.v1.Status\"s\n\x11\x44iscoveryResponse\x12\x14\n\x0cversion_info\x18\x01 \x01(\t\x12\'\n\tresources\x18\x02 \x03(\x0b\x32\x14.google.protobuf.Any\x12\x10\n\x08type_url\x18\x04 \x01(\t\x12\r\n\x05nonce\x18\x05 \x01(\t\"\'\n\x06Status\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"J\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63luster\x18\x02 \x01(\t\x12%\n\x08locality\x18\x04 \x01(\x0b\x32\x13.hq.xds.v1.Locality\":\n\x08Locality\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\x12\x10\n\x08sub_zone\x18\x03 \x01(\t\"s\n\x0c\x43onfigSource\x12.\n\x03\x61\x64s\x18\x03 \x01(\x0b\x32!.hq.xds.v1.AggregatedConfigSource\x12\x33\n\x14resource_api_version\x18\x06 \x01(\x0e\x32\x15.hq.xds.v1.ApiVersion\"\x18\n\x16\x41ggregatedConfigSource\";\n\x07\x41\x64\x64ress\x12\x30\n\x0esocket_address\x18\x01 \x01(\x0b\x32\x18.hq.xds.v1.SocketAddress\"H\n\rSocketAddress\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x17\n\nport_value\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\r\n\x0b_port_value\"F\n\x08Listener\x12\x0c\n\x04name\x18\x01 \x01(\t\x12,\n\x0c\x61pi_listener\x18\x13 \x01(\x0b\x32\x16.hq.xds.v1.ApiListener\"9\n\x0b\x41piListener\x12*\n\x0c\x61pi_listener\x18\x01 \x01(\x0b\x32\x14.google.protobuf.Any\"a\n\x15HttpConnectionManager\x12\x1b\n\x03rds\x18\x03 \x01(\x0b\x32\x0e.hq.xds.v1.Rds\x12+\n\x0chttp_filters\x18\x05 \x03(\x0b\x32\x15.hq.xds.v1.HttpFilter\"P\n\x03Rds\x12.\n\rconfig_source\x18\x01 \x01(\x0b\x32\x17.hq.xds.v1.ConfigSource\x12\x19\n\x11route_config_name\x18\x02 \x01(\t\"F\n\nHttpFilter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x0ctyped_config\x18\x04 \x01(\x0b\x32\x14.google.protobuf.Any\"\x08\n\x06Router\"Q\n\x12RouteConfiguration\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\rvirtual_hosts\x18\x02 \x03(\x0b\x32\x16.hq.xds.v1.VirtualHost\"N\n\x0bVirtualHost\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64omains\x18\x02 \x03(\t\x12 \n\x06routes\x18\x03 \x03(\x0b\x32\x10.hq.xds.v1.Route\"T\n\x05Route\x12$\n\x05match\x18\x01 \x01(\x0b\x32\x15.hq.xds.v1.RouteMatch\x12%\n\x05route\x18\x02 \x01(\x0b\x32\x16.hq.xds.v1.RouteAction\",\n\nRouteMatch\x12\x13\n\x06prefix\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_prefix\"/\n\x0bRouteAction\x12\x14\n\x07\x63luster\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\n\n\x08_cluster\"\xd7\x01\n\x07\x43luster\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x33\n\x04type\x18\x02 \x01(\x0e\x32 .hq.xds.v1.Cluster.DiscoveryTypeH\x00\x88\x01\x01\x12\x37\n\x12\x65\x64s_cluster_config\x18\x03 \x01(\x0b\x32\x1b.hq.xds.v1.EdsClusterConfig\"G\n\rDiscoveryType\x12\x1e\n\x1a\x44ISCOVERY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44ISCOVERY_TYPE_EDS\x10\x03\x42\x07\n\x05_type\"U\n\x10\x45\x64sClusterConfig\x12+\n\neds_config\x18\x01 \x01(\x0b\x32\x17.hq.xds.v1.ConfigSource\x12\x14\n\x0cservice_name\x18\x02 \x01(\t\"`\n\x15\x43lusterLoadAssignment\x12\x14\n\x0c\x63luster_name\x18\x01 \x01(\t\x12\x31\n\tendpoints\x18\x02 \x03(\x0b\x32\x1e.hq.xds.v1.LocalityLbEndpoints\"\xb8\x01\n\x13LocalityLbEndpoints\x12%\n\x08locality\x18\x01 \x01(\x0b\x32\x13.hq.xds.v1.Locality\x12+\n\x0clb_endpoints\x18\x02 \x03(\x0b\x32\x15.hq.xds.v1.LbEndpoint\x12;\n\x15load_balancing_weight\x18\x03 \x01(\x0b\x32\x1c.google.protobuf.UInt32Value\x12\x10\n\x08priority\x18\x05 \x01(\r\"p\n\nLbEndpoint\x12%\n\x08\x65ndpoint\x18\x01 \x01(\x0b\x32\x13.hq.xds.v1.Endpoint\x12;\n\x15load_balancing_weight\x18\x04 \x01(\x0b\x32\x1c.google.protobuf.UInt32Value\"/\n\x08\x45ndpoint\x12#\n\x07\x61\x64\x64ress\x18\x01 \x01(\x0b\x32\x12.hq.xds.v1.Address*=\n\nApiVersion\x12\x1b\n\x17\x41PI_VERSION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x41PI_VERSION_V3\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x12xdspb/v1/xds.proto\x12\thq.xds.v1\x1a\x19google/protobuf/any.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1cgoogle/protobuf/struct.proto\x1a\x1egoogle/protobuf/wrappers.proto\"\xb2\x01\n\x10\x44iscoveryRequest\x12\x14\n\x0cversion_info\x18\x01 \x01(\t\x12\x1d\n\x04node\x18\x02 \x01(\x0b\x32\x0f.hq.xds.v1.Node\x12\x16\n\x0eresource_names\x18\x03 \x03(\t\x12\x10\n\x08type_url\x18\x04 \x01(\t\x12\x16\n\x0eresponse_nonce\x18\x05 \x01(\t\x12\'\n\x0c\x65rror_detail\x18\x06 \x01(\x0b\x32\x11.hq.xds.v1.Status\"s\n\x11\x44iscoveryResponse\x12\x14\n\x0cversion_info\x18\x01 \x01(\t\x12\'\n\tresources\x18\x02 \x03(\x0b\x32\x14.google.protobuf.Any\x12\x10\n\x08type_url\x18\x04 \x01(\t\x12\r\n\x05nonce\x18\x05 \x01(\t\"\xf1\x02\n\x15\x44\x65ltaDiscoveryRequest\x12\x1d\n\x04node\x18\x01 \x01(\x0b\x32\x0f.hq.xds.v1.Node\x12\x10\n\x08type_url\x18\x02 \x01(\t\x12 \n\x18resource_names_subscribe\x18\x03 \x03(\t\x12\"\n\x1aresource_names_unsubscribe\x18\x04 \x03(\t\x12`\n\x19initial_resource_versions\x18\x05 \x03(\x0b\x32=.hq.xds.v1.DeltaDiscoveryRequest.InitialResourceVersionsEntry\x12\x16\n\x0eresponse_nonce\x18\x06 \x01(\t\x12\'\n\x0c\x65rror_detail\x18\x07 \x01(\x0b\x32\x11.hq.xds.v1.Status\x1a>\n\x1cInitialResourceVersionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\x99\x01\n\x16\x44\x65ltaDiscoveryResponse\x12\x1b\n\x13system_version_info\x18\x01 \x01(\t\x12&\n\tresources\x18\x02 \x03(\x0b\x32\x13.hq.xds.v1.Resource\x12\x10\n\x08type_url\x18\x04 \x01(\t\x12\r\n\x05nonce\x18\x05 \x01(\t\x12\x19\n\x11removed_resources\x18\x06 \x03(\t\"Q\n\x08Resource\x12\x0f\n\x07version\x18\x01 \x01(\t\x12&\n\x08resource\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any\x12\x0c\n\x04name\x18\x03 \x01(\t\"\'\n\x06Status\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\"u\n\x04Node\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0f\n\x07\x63luster\x18\x02 \x01(\t\x12)\n\x08metadata\x18\x03 \x01(\x0b\x32\x17.google.protobuf.Struct\x12%\n\x08locality\x18\x04 \x01(\x0b\x32\x13.hq.xds.v1.Locality\":\n\x08Locality\x12\x0e\n\x06region\x18\x01 \x01(\t\x12\x0c\n\x04zone\x18\x02 \x01(\t\x12\x10\n\x08sub_zone\x18\x03 \x01(\t\"s\n\x0c\x43onfigSource\x12.\n\x03\x61\x64s\x18\x03 \x01(\x0b\x32!.hq.xds.v1.AggregatedConfigSource\x12\x33\n\x14resource_api_version\x18\x06 \x01(\x0e\x32\x15.hq.xds.v1.ApiVersion\"\x18\n\x16\x41ggregatedConfigSource\";\n\x07\x41\x64\x64ress\x12\x30\n\x0esocket_address\x18\x01 \x01(\x0b\x32\x18.hq.xds.v1.SocketAddress\"H\n\rSocketAddress\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x17\n\nport_value\x18\x03 \x01(\rH\x00\x88\x01\x01\x42\r\n\x0b_port_value\"\x9a\x01\n\x08Listener\x12\x0c\n\x04name\x18\x01 \x01(\t\x12#\n\x07\x61\x64\x64ress\x18\x02 \x01(\x0b\x32\x12.hq.xds.v1.Address\x12-\n\rfilter_chains\x18\x03 \x03(\x0b\x32\x16.hq.xds.v1.FilterChain\x12,\n\x0c\x61pi_listener\x18\x13 \x01(\x0b\x32\x16.hq.xds.v1.ApiListener\"1\n\x0b\x46ilterChain\x12\"\n\x07\x66ilters\x18\x03 \x03(\x0b\x32\x11.hq.xds.v1.Filter\"B\n\x06\x46ilter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x0ctyped_config\x18\x04 \x01(\x0b\x32\x14.google.protobuf.Any\"9\n\x0b\x41piListener\x12*\n\x0c\x61pi_listener\x18\x01 \x01(\x0b\x32\x14.google.protobuf.Any\"v\n\x15HttpConnectionManager\x12\x13\n\x0bstat_prefix\x18\x02 \x01(\t\x12\x1b\n\x03rds\x18\x03 \x01(\x0b\x32\x0e.hq.xds.v1.Rds\x12+\n\x0chttp_filters\x18\x05 \x03(\x0b\x32\x15.hq.xds.v1.HttpFilter\"P\n\x03Rds\x12.\n\rconfig_source\x18\x01 \x01(\x0b\x32\x17.hq.xds.v1.ConfigSource\x12\x19\n\x11route_config_name\x18\x02 \x01(\t\"F\n\nHttpFilter\x12\x0c\n\x04name\x18\x01 \x01(\t\x12*\n\x0ctyped_config\x18\x04 \x01(\x0b\x32\x14.google.protobuf.Any\"\x08\n\x06Router\"w\n\x12RouteConfiguration\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\rvirtual_hosts\x18\x02 \x03(\x0b\x32\x16.hq.xds.v1.VirtualHost\x12$\n\x1cignore_port_in_host_matching\x18\x0e \x01(\x08\"N\n\x0bVirtualHost\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07\x64omains\x18\x02 \x03(\t\x12 \n\x06routes\x18\x03 \x03(\x0b\x32\x10.hq.xds.v1.Route\"T\n\x05Route\x12$\n\x05match\x18\x01 \x01(\x0b\x32\x15.hq.xds.v1.RouteMatch\x12%\n\x05route\x18\x02 \x01(\x0b\x32\x16.hq.xds.v1.RouteAction\",\n\nRouteMatch\x12\x13\n\x06prefix\x18\x01 \x01(\tH\x00\x88\x01\x01\x42\t\n\x07_prefix\"\x89\x01\n\x0bRouteAction\x12\x14\n\x07\x63luster\x18\x01 \x01(\tH\x00\x88\x01\x01\x12*\n\x07timeout\x18\x08 \x01(\x0b\x32\x19.google.protobuf.Duration\x12,\n\x0cretry_policy\x18\t \x01(\x0b\x32\x16.hq.xds.v1.RetryPolicyB\n\n\x08_cluster\"R\n\x0bRetryPolicy\x12\x10\n\x08retry_on\x18\x01 \x01(\t\x12\x31\n\x0bnum_retries\x18\x02 \x01(\x0b\x32\x1c.google.protobuf.UInt32Value\"\x94\x03\n\x07\x43luster\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x33\n\x04type\x18\x02 \x01(\x0e\x32 .hq.xds.v1.Cluster.DiscoveryTypeH\x00\x88\x01\x01\x12\x37\n\x12\x65\x64s_cluster_config\x18\x03 \x01(\x0b\x32\x1b.hq.xds.v1.EdsClusterConfig\x12_\n typed_extension_protocol_options\x18$ \x03(\x0b\x32\x35.hq.xds.v1.Cluster.TypedExtensionProtocolOptionsEntry\x1aZ\n\"TypedExtensionProtocolOptionsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12#\n\x05value\x18\x02 \x01(\x0b\x32\x14.google.protobuf.Any:\x02\x38\x01\"G\n\rDiscoveryType\x12\x1e\n\x1a\x44ISCOVERY_TYPE_UNSPECIFIED\x10\x00\x12\x16\n\x12\x44ISCOVERY_TYPE_EDS\x10\x03\x42\x07\n\x05_type\"R\n\x13HttpProtocolOptions\x12;\n\x14\x65xplicit_http_config\x18\x03 \x01(\x0b\x32\x1d.hq.xds.v1.ExplicitHttpConfig\"U\n\x12\x45xplicitHttpConfig\x12?\n\x16http2_protocol_options\x18\x02 \x01(\x0b\x32\x1f.hq.xds.v1.Http2ProtocolOptions\"\x16\n\x14Http2ProtocolOptions\"U\n\x10\x45\x64sClusterConfig\x12+\n\neds_config\x18\x01 \x01(\x0b\x32\x17.hq.xds.v1.ConfigSource\x12\x14\n\x0cservice_name\x18\x02 \x01(\t\"`\n\x15\x43lusterLoadAssignment\x12\x14\n\x0c\x63luster_name\x18\x01 \x01(\t\x12\x31\n\tendpoints\x18\x02 \x03(\x0b\x32\x1e.hq.xds.v1.LocalityLbEndpoints\"\xb8\x01\n\x13LocalityLbEndpoints\x12%\n\x08locality\x18\x01 \x01(\x0b\x32\x13.hq.xds.v1.Locality\x12+\n\x0clb_endpoints\x18\x02 \x03(\x0b\x32\x15.hq.xds.v1.LbEndpoint\x12;\n\x15load_balancing_weight\x18\x03 \x01(\x0b\x32\x1c.google.protobuf.UInt32Value\x12\x10\n\x08priority\x18\x05 \x01(\r\"p\n\nLbEndpoint\x12%\n\x08\x65ndpoint\x18\x01 \x01(\x0b\x32\x13.hq.xds.v1.Endpoint\x12;\n\x15load_balancing_weight\x18\x04 \x01(\x0b\x32\x1c.google.protobuf.UInt32Value\"/\n\x08\x45ndpoint\x12#\n\x07\x61\x64\x64ress\x18\x01 \x01(\x0b\x32\x12.hq.xds.v1.Address*=\n\nApiVersion\x12\x1b\n\x17\x41PI_VERSION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x41PI_VERSION_V3\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'xdspb.v1.xds_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_APIVERSION']._serialized_start=2336
-  _globals['_APIVERSION']._serialized_end=2397
-  _globals['_DISCOVERYREQUEST']._serialized_start=93
-  _globals['_DISCOVERYREQUEST']._serialized_end=271
-  _globals['_DISCOVERYRESPONSE']._serialized_start=273
-  _globals['_DISCOVERYRESPONSE']._serialized_end=388
-  _globals['_STATUS']._serialized_start=390
-  _globals['_STATUS']._serialized_end=429
-  _globals['_NODE']._serialized_start=431
-  _globals['_NODE']._serialized_end=505
-  _globals['_LOCALITY']._serialized_start=507
-  _globals['_LOCALITY']._serialized_end=565
-  _globals['_CONFIGSOURCE']._serialized_start=567
-  _globals['_CONFIGSOURCE']._serialized_end=682
-  _globals['_AGGREGATEDCONFIGSOURCE']._serialized_start=684
-  _globals['_AGGREGATEDCONFIGSOURCE']._serialized_end=708
-  _globals['_ADDRESS']._serialized_start=710
-  _globals['_ADDRESS']._serialized_end=769
-  _globals['_SOCKETADDRESS']._serialized_start=771
-  _globals['_SOCKETADDRESS']._serialized_end=843
-  _globals['_LISTENER']._serialized_start=845
-  _globals['_LISTENER']._serialized_end=915
-  _globals['_APILISTENER']._serialized_start=917
-  _globals['_APILISTENER']._serialized_end=974
-  _globals['_HTTPCONNECTIONMANAGER']._serialized_start=976
-  _globals['_HTTPCONNECTIONMANAGER']._serialized_end=1073
-  _globals['_RDS']._serialized_start=1075
-  _globals['_RDS']._serialized_end=1155
-  _globals['_HTTPFILTER']._serialized_start=1157
-  _globals['_HTTPFILTER']._serialized_end=1227
-  _globals['_ROUTER']._serialized_start=1229
-  _globals['_ROUTER']._serialized_end=1237
-  _globals['_ROUTECONFIGURATION']._serialized_start=1239
-  _globals['_ROUTECONFIGURATION']._serialized_end=1320
-  _globals['_VIRTUALHOST']._serialized_start=1322
-  _globals['_VIRTUALHOST']._serialized_end=1400
-  _globals['_ROUTE']._serialized_start=1402
-  _globals['_ROUTE']._serialized_end=1486
-  _globals['_ROUTEMATCH']._serialized_start=1488
-  _globals['_ROUTEMATCH']._serialized_end=1532
-  _globals['_ROUTEACTION']._serialized_start=1534
-  _globals['_ROUTEACTION']._serialized_end=1581
-  _globals['_CLUSTER']._serialized_start=1584
-  _globals['_CLUSTER']._serialized_end=1799
-  _globals['_CLUSTER_DISCOVERYTYPE']._serialized_start=1719
-  _globals['_CLUSTER_DISCOVERYTYPE']._serialized_end=1790
-  _globals['_EDSCLUSTERCONFIG']._serialized_start=1801
-  _globals['_EDSCLUSTERCONFIG']._serialized_end=1886
-  _globals['_CLUSTERLOADASSIGNMENT']._serialized_start=1888
-  _globals['_CLUSTERLOADASSIGNMENT']._serialized_end=1984
-  _globals['_LOCALITYLBENDPOINTS']._serialized_start=1987
-  _globals['_LOCALITYLBENDPOINTS']._serialized_end=2171
-  _globals['_LBENDPOINT']._serialized_start=2173
-  _globals['_LBENDPOINT']._serialized_end=2285
-  _globals['_ENDPOINT']._serialized_start=2287
-  _globals['_ENDPOINT']._serialized_end=2334
+  _globals['_DELTADISCOVERYREQUEST_INITIALRESOURCEVERSIONSENTRY']._loaded_options = None
+  _globals['_DELTADISCOVERYREQUEST_INITIALRESOURCEVERSIONSENTRY']._serialized_options = b'8\001'
+  _globals['_CLUSTER_TYPEDEXTENSIONPROTOCOLOPTIONSENTRY']._loaded_options = None
+  _globals['_CLUSTER_TYPEDEXTENSIONPROTOCOLOPTIONSENTRY']._serialized_options = b'8\001'
+  _globals['_APIVERSION']._serialized_start=3874
+  _globals['_APIVERSION']._serialized_end=3935
+  _globals['_DISCOVERYREQUEST']._serialized_start=155
+  _globals['_DISCOVERYREQUEST']._serialized_end=333
+  _globals['_DISCOVERYRESPONSE']._serialized_start=335
+  _globals['_DISCOVERYRESPONSE']._serialized_end=450
+  _globals['_DELTADISCOVERYREQUEST']._serialized_start=453
+  _globals['_DELTADISCOVERYREQUEST']._serialized_end=822
+  _globals['_DELTADISCOVERYREQUEST_INITIALRESOURCEVERSIONSENTRY']._serialized_start=760
+  _globals['_DELTADISCOVERYREQUEST_INITIALRESOURCEVERSIONSENTRY']._serialized_end=822
+  _globals['_DELTADISCOVERYRESPONSE']._serialized_start=825
+  _globals['_DELTADISCOVERYRESPONSE']._serialized_end=978
+  _globals['_RESOURCE']._serialized_start=980
+  _globals['_RESOURCE']._serialized_end=1061
+  _globals['_STATUS']._serialized_start=1063
+  _globals['_STATUS']._serialized_end=1102
+  _globals['_NODE']._serialized_start=1104
+  _globals['_NODE']._serialized_end=1221
+  _globals['_LOCALITY']._serialized_start=1223
+  _globals['_LOCALITY']._serialized_end=1281
+  _globals['_CONFIGSOURCE']._serialized_start=1283
+  _globals['_CONFIGSOURCE']._serialized_end=1398
+  _globals['_AGGREGATEDCONFIGSOURCE']._serialized_start=1400
+  _globals['_AGGREGATEDCONFIGSOURCE']._serialized_end=1424
+  _globals['_ADDRESS']._serialized_start=1426
+  _globals['_ADDRESS']._serialized_end=1485
+  _globals['_SOCKETADDRESS']._serialized_start=1487
+  _globals['_SOCKETADDRESS']._serialized_end=1559
+  _globals['_LISTENER']._serialized_start=1562
+  _globals['_LISTENER']._serialized_end=1716
+  _globals['_FILTERCHAIN']._serialized_start=1718
+  _globals['_FILTERCHAIN']._serialized_end=1767
+  _globals['_FILTER']._serialized_start=1769
+  _globals['_FILTER']._serialized_end=1835
+  _globals['_APILISTENER']._serialized_start=1837
+  _globals['_APILISTENER']._serialized_end=1894
+  _globals['_HTTPCONNECTIONMANAGER']._serialized_start=1896
+  _globals['_HTTPCONNECTIONMANAGER']._serialized_end=2014
+  _globals['_RDS']._serialized_start=2016
+  _globals['_RDS']._serialized_end=2096
+  _globals['_HTTPFILTER']._serialized_start=2098
+  _globals['_HTTPFILTER']._serialized_end=2168
+  _globals['_ROUTER']._serialized_start=2170
+  _globals['_ROUTER']._serialized_end=2178
+  _globals['_ROUTECONFIGURATION']._serialized_start=2180
+  _globals['_ROUTECONFIGURATION']._serialized_end=2299
+  _globals['_VIRTUALHOST']._serialized_start=2301
+  _globals['_VIRTUALHOST']._serialized_end=2379
+  _globals['_ROUTE']._serialized_start=2381
+  _globals['_ROUTE']._serialized_end=2465
+  _globals['_ROUTEMATCH']._serialized_start=2467
+  _globals['_ROUTEMATCH']._serialized_end=2511
+  _globals['_ROUTEACTION']._serialized_start=2514
+  _globals['_ROUTEACTION']._serialized_end=2651
+  _globals['_RETRYPOLICY']._serialized_start=2653
+  _globals['_RETRYPOLICY']._serialized_end=2735
+  _globals['_CLUSTER']._serialized_start=2738
+  _globals['_CLUSTER']._serialized_end=3142
+  _globals['_CLUSTER_TYPEDEXTENSIONPROTOCOLOPTIONSENTRY']._serialized_start=2970
+  _globals['_CLUSTER_TYPEDEXTENSIONPROTOCOLOPTIONSENTRY']._serialized_end=3060
+  _globals['_CLUSTER_DISCOVERYTYPE']._serialized_start=3062
+  _globals['_CLUSTER_DISCOVERYTYPE']._serialized_end=3133
+  _globals['_HTTPPROTOCOLOPTIONS']._serialized_start=3144
+  _globals['_HTTPPROTOCOLOPTIONS']._serialized_end=3226
+  _globals['_EXPLICITHTTPCONFIG']._serialized_start=3228
+  _globals['_EXPLICITHTTPCONFIG']._serialized_end=3313
+  _globals['_HTTP2PROTOCOLOPTIONS']._serialized_start=3315
+  _globals['_HTTP2PROTOCOLOPTIONS']._serialized_end=3337
+  _globals['_EDSCLUSTERCONFIG']._serialized_start=3339
+  _globals['_EDSCLUSTERCONFIG']._serialized_end=3424
+  _globals['_CLUSTERLOADASSIGNMENT']._serialized_start=3426
+  _globals['_CLUSTERLOADASSIGNMENT']._serialized_end=3522
+  _globals['_LOCALITYLBENDPOINTS']._serialized_start=3525
+  _globals['_LOCALITYLBENDPOINTS']._serialized_end=3709
+  _globals['_LBENDPOINT']._serialized_start=3711
+  _globals['_LBENDPOINT']._serialized_end=3823
+  _globals['_ENDPOINT']._serialized_start=3825
+  _globals['_ENDPOINT']._serialized_end=3872
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,8 @@
+import datetime
+
 from google.protobuf import any_pb2 as _any_pb2
+from google.protobuf import duration_pb2 as _duration_pb2
+from google.protobuf import struct_pb2 as _struct_pb2
 from google.protobuf import wrappers_pb2 as _wrappers_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
@@ -44,6 +48,55 @@ class DiscoveryResponse(_message.Message):
     nonce: str
     def __init__(self, version_info: _Optional[str] = ..., resources: _Optional[_Iterable[_Union[_any_pb2.Any, _Mapping]]] = ..., type_url: _Optional[str] = ..., nonce: _Optional[str] = ...) -> None: ...
 
+class DeltaDiscoveryRequest(_message.Message):
+    __slots__ = ("node", "type_url", "resource_names_subscribe", "resource_names_unsubscribe", "initial_resource_versions", "response_nonce", "error_detail")
+    class InitialResourceVersionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: str
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[str] = ...) -> None: ...
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    TYPE_URL_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_NAMES_SUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_NAMES_UNSUBSCRIBE_FIELD_NUMBER: _ClassVar[int]
+    INITIAL_RESOURCE_VERSIONS_FIELD_NUMBER: _ClassVar[int]
+    RESPONSE_NONCE_FIELD_NUMBER: _ClassVar[int]
+    ERROR_DETAIL_FIELD_NUMBER: _ClassVar[int]
+    node: Node
+    type_url: str
+    resource_names_subscribe: _containers.RepeatedScalarFieldContainer[str]
+    resource_names_unsubscribe: _containers.RepeatedScalarFieldContainer[str]
+    initial_resource_versions: _containers.ScalarMap[str, str]
+    response_nonce: str
+    error_detail: Status
+    def __init__(self, node: _Optional[_Union[Node, _Mapping]] = ..., type_url: _Optional[str] = ..., resource_names_subscribe: _Optional[_Iterable[str]] = ..., resource_names_unsubscribe: _Optional[_Iterable[str]] = ..., initial_resource_versions: _Optional[_Mapping[str, str]] = ..., response_nonce: _Optional[str] = ..., error_detail: _Optional[_Union[Status, _Mapping]] = ...) -> None: ...
+
+class DeltaDiscoveryResponse(_message.Message):
+    __slots__ = ("system_version_info", "resources", "type_url", "nonce", "removed_resources")
+    SYSTEM_VERSION_INFO_FIELD_NUMBER: _ClassVar[int]
+    RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    TYPE_URL_FIELD_NUMBER: _ClassVar[int]
+    NONCE_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_RESOURCES_FIELD_NUMBER: _ClassVar[int]
+    system_version_info: str
+    resources: _containers.RepeatedCompositeFieldContainer[Resource]
+    type_url: str
+    nonce: str
+    removed_resources: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, system_version_info: _Optional[str] = ..., resources: _Optional[_Iterable[_Union[Resource, _Mapping]]] = ..., type_url: _Optional[str] = ..., nonce: _Optional[str] = ..., removed_resources: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Resource(_message.Message):
+    __slots__ = ("version", "resource", "name")
+    VERSION_FIELD_NUMBER: _ClassVar[int]
+    RESOURCE_FIELD_NUMBER: _ClassVar[int]
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    version: str
+    resource: _any_pb2.Any
+    name: str
+    def __init__(self, version: _Optional[str] = ..., resource: _Optional[_Union[_any_pb2.Any, _Mapping]] = ..., name: _Optional[str] = ...) -> None: ...
+
 class Status(_message.Message):
     __slots__ = ("code", "message")
     CODE_FIELD_NUMBER: _ClassVar[int]
@@ -53,14 +106,16 @@ class Status(_message.Message):
     def __init__(self, code: _Optional[int] = ..., message: _Optional[str] = ...) -> None: ...
 
 class Node(_message.Message):
-    __slots__ = ("id", "cluster", "locality")
+    __slots__ = ("id", "cluster", "metadata", "locality")
     ID_FIELD_NUMBER: _ClassVar[int]
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    METADATA_FIELD_NUMBER: _ClassVar[int]
     LOCALITY_FIELD_NUMBER: _ClassVar[int]
     id: str
     cluster: str
+    metadata: _struct_pb2.Struct
     locality: Locality
-    def __init__(self, id: _Optional[str] = ..., cluster: _Optional[str] = ..., locality: _Optional[_Union[Locality, _Mapping]] = ...) -> None: ...
+    def __init__(self, id: _Optional[str] = ..., cluster: _Optional[str] = ..., metadata: _Optional[_Union[_struct_pb2.Struct, _Mapping]] = ..., locality: _Optional[_Union[Locality, _Mapping]] = ...) -> None: ...
 
 class Locality(_message.Message):
     __slots__ = ("region", "zone", "sub_zone")
@@ -99,12 +154,30 @@ class SocketAddress(_message.Message):
     def __init__(self, address: _Optional[str] = ..., port_value: _Optional[int] = ...) -> None: ...
 
 class Listener(_message.Message):
-    __slots__ = ("name", "api_listener")
+    __slots__ = ("name", "address", "filter_chains", "api_listener")
     NAME_FIELD_NUMBER: _ClassVar[int]
+    ADDRESS_FIELD_NUMBER: _ClassVar[int]
+    FILTER_CHAINS_FIELD_NUMBER: _ClassVar[int]
     API_LISTENER_FIELD_NUMBER: _ClassVar[int]
     name: str
+    address: Address
+    filter_chains: _containers.RepeatedCompositeFieldContainer[FilterChain]
     api_listener: ApiListener
-    def __init__(self, name: _Optional[str] = ..., api_listener: _Optional[_Union[ApiListener, _Mapping]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., address: _Optional[_Union[Address, _Mapping]] = ..., filter_chains: _Optional[_Iterable[_Union[FilterChain, _Mapping]]] = ..., api_listener: _Optional[_Union[ApiListener, _Mapping]] = ...) -> None: ...
+
+class FilterChain(_message.Message):
+    __slots__ = ("filters",)
+    FILTERS_FIELD_NUMBER: _ClassVar[int]
+    filters: _containers.RepeatedCompositeFieldContainer[Filter]
+    def __init__(self, filters: _Optional[_Iterable[_Union[Filter, _Mapping]]] = ...) -> None: ...
+
+class Filter(_message.Message):
+    __slots__ = ("name", "typed_config")
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    TYPED_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    name: str
+    typed_config: _any_pb2.Any
+    def __init__(self, name: _Optional[str] = ..., typed_config: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
 
 class ApiListener(_message.Message):
     __slots__ = ("api_listener",)
@@ -113,12 +186,14 @@ class ApiListener(_message.Message):
     def __init__(self, api_listener: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
 
 class HttpConnectionManager(_message.Message):
-    __slots__ = ("rds", "http_filters")
+    __slots__ = ("stat_prefix", "rds", "http_filters")
+    STAT_PREFIX_FIELD_NUMBER: _ClassVar[int]
     RDS_FIELD_NUMBER: _ClassVar[int]
     HTTP_FILTERS_FIELD_NUMBER: _ClassVar[int]
+    stat_prefix: str
     rds: Rds
     http_filters: _containers.RepeatedCompositeFieldContainer[HttpFilter]
-    def __init__(self, rds: _Optional[_Union[Rds, _Mapping]] = ..., http_filters: _Optional[_Iterable[_Union[HttpFilter, _Mapping]]] = ...) -> None: ...
+    def __init__(self, stat_prefix: _Optional[str] = ..., rds: _Optional[_Union[Rds, _Mapping]] = ..., http_filters: _Optional[_Iterable[_Union[HttpFilter, _Mapping]]] = ...) -> None: ...
 
 class Rds(_message.Message):
     __slots__ = ("config_source", "route_config_name")
@@ -141,12 +216,14 @@ class Router(_message.Message):
     def __init__(self) -> None: ...
 
 class RouteConfiguration(_message.Message):
-    __slots__ = ("name", "virtual_hosts")
+    __slots__ = ("name", "virtual_hosts", "ignore_port_in_host_matching")
     NAME_FIELD_NUMBER: _ClassVar[int]
     VIRTUAL_HOSTS_FIELD_NUMBER: _ClassVar[int]
+    IGNORE_PORT_IN_HOST_MATCHING_FIELD_NUMBER: _ClassVar[int]
     name: str
     virtual_hosts: _containers.RepeatedCompositeFieldContainer[VirtualHost]
-    def __init__(self, name: _Optional[str] = ..., virtual_hosts: _Optional[_Iterable[_Union[VirtualHost, _Mapping]]] = ...) -> None: ...
+    ignore_port_in_host_matching: bool
+    def __init__(self, name: _Optional[str] = ..., virtual_hosts: _Optional[_Iterable[_Union[VirtualHost, _Mapping]]] = ..., ignore_port_in_host_matching: _Optional[bool] = ...) -> None: ...
 
 class VirtualHost(_message.Message):
     __slots__ = ("name", "domains", "routes")
@@ -173,26 +250,63 @@ class RouteMatch(_message.Message):
     def __init__(self, prefix: _Optional[str] = ...) -> None: ...
 
 class RouteAction(_message.Message):
-    __slots__ = ("cluster",)
+    __slots__ = ("cluster", "timeout", "retry_policy")
     CLUSTER_FIELD_NUMBER: _ClassVar[int]
+    TIMEOUT_FIELD_NUMBER: _ClassVar[int]
+    RETRY_POLICY_FIELD_NUMBER: _ClassVar[int]
     cluster: str
-    def __init__(self, cluster: _Optional[str] = ...) -> None: ...
+    timeout: _duration_pb2.Duration
+    retry_policy: RetryPolicy
+    def __init__(self, cluster: _Optional[str] = ..., timeout: _Optional[_Union[datetime.timedelta, _duration_pb2.Duration, _Mapping]] = ..., retry_policy: _Optional[_Union[RetryPolicy, _Mapping]] = ...) -> None: ...
+
+class RetryPolicy(_message.Message):
+    __slots__ = ("retry_on", "num_retries")
+    RETRY_ON_FIELD_NUMBER: _ClassVar[int]
+    NUM_RETRIES_FIELD_NUMBER: _ClassVar[int]
+    retry_on: str
+    num_retries: _wrappers_pb2.UInt32Value
+    def __init__(self, retry_on: _Optional[str] = ..., num_retries: _Optional[_Union[_wrappers_pb2.UInt32Value, _Mapping]] = ...) -> None: ...
 
 class Cluster(_message.Message):
-    __slots__ = ("name", "type", "eds_cluster_config")
+    __slots__ = ("name", "type", "eds_cluster_config", "typed_extension_protocol_options")
     class DiscoveryType(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
         __slots__ = ()
         DISCOVERY_TYPE_UNSPECIFIED: _ClassVar[Cluster.DiscoveryType]
         DISCOVERY_TYPE_EDS: _ClassVar[Cluster.DiscoveryType]
     DISCOVERY_TYPE_UNSPECIFIED: Cluster.DiscoveryType
     DISCOVERY_TYPE_EDS: Cluster.DiscoveryType
+    class TypedExtensionProtocolOptionsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: _any_pb2.Any
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[_any_pb2.Any, _Mapping]] = ...) -> None: ...
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     EDS_CLUSTER_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    TYPED_EXTENSION_PROTOCOL_OPTIONS_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: Cluster.DiscoveryType
     eds_cluster_config: EdsClusterConfig
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[Cluster.DiscoveryType, str]] = ..., eds_cluster_config: _Optional[_Union[EdsClusterConfig, _Mapping]] = ...) -> None: ...
+    typed_extension_protocol_options: _containers.MessageMap[str, _any_pb2.Any]
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[_Union[Cluster.DiscoveryType, str]] = ..., eds_cluster_config: _Optional[_Union[EdsClusterConfig, _Mapping]] = ..., typed_extension_protocol_options: _Optional[_Mapping[str, _any_pb2.Any]] = ...) -> None: ...
+
+class HttpProtocolOptions(_message.Message):
+    __slots__ = ("explicit_http_config",)
+    EXPLICIT_HTTP_CONFIG_FIELD_NUMBER: _ClassVar[int]
+    explicit_http_config: ExplicitHttpConfig
+    def __init__(self, explicit_http_config: _Optional[_Union[ExplicitHttpConfig, _Mapping]] = ...) -> None: ...
+
+class ExplicitHttpConfig(_message.Message):
+    __slots__ = ("http2_protocol_options",)
+    HTTP2_PROTOCOL_OPTIONS_FIELD_NUMBER: _ClassVar[int]
+    http2_protocol_options: Http2ProtocolOptions
+    def __init__(self, http2_protocol_options: _Optional[_Union[Http2ProtocolOptions, _Mapping]] = ...) -> None: ...
+
+class Http2ProtocolOptions(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
 
 class EdsClusterConfig(_message.Message):
     __slots__ = ("eds_config", "service_name")

@@ -28,8 +28,10 @@ from gateways.dns import sockets
 from gateways.dns.responder import Responder
 from gateways.dns.zone import Zone, ZoneSettings
 from gateways.process import DiscoveryGateway
-from gateways.xds.ads import SINGLE_PATHS, Ads
-from gateways.xds.resources import Resources, ResourceType
+from gateways.xds.ads import PATH, PATHS, Ads
+from gateways.xds.delta import DeltaSubscriptions
+from gateways.xds.fixed_resources import ResourceType
+from gateways.xds.resources import Resources
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.discovery import Discovery
@@ -152,15 +154,25 @@ class Fronts:
     # --- asking -------------------------------------------------------------------------------------------------------
 
     async def ask_xds(self, address: str, path: str, proof: tuple[tuple[str, str], ...]) -> tuple[str, str]:
-        """All clusters, or the endpoints of all services, that a caller is shown."""
+        """All clusters or listeners, or the endpoints or routes of all services, that a caller is shown."""
         channel = Channel(address, self._servers.tls)
-        kind = SINGLE_PATHS.get(path, ResourceType.CLUSTER)
-        names = _SERVICES if kind is ResourceType.ENDPOINTS else ()  # endpoints have no wildcard
-        asked = xds_pb2.DiscoveryRequest(type_url=kind.value, resource_names=names).SerializeToString()
-        call = channel.stream(f"/{path}", asked, proof, 20.0)
+        form, only = PATHS.get(path, PATHS[PATH])
+        kind = only or ResourceType.CLUSTER
+        names = () if kind is ResourceType.CLUSTER else _SERVICES
+        asked: xds_pb2.DiscoveryRequest | xds_pb2.DeltaDiscoveryRequest
+        if form is DeltaSubscriptions:
+            asked = xds_pb2.DeltaDiscoveryRequest(type_url=kind.value, resource_names_subscribe=names)
+        else:
+            asked = xds_pb2.DiscoveryRequest(type_url=kind.value, resource_names=names)
+        call = channel.stream(f"/{path}", asked.SerializeToString(), proof, 20.0)
         try:
             # None: nothing of what was asked for is within reach, and endpoints have no answer for that.
-            return "OK", (await anext(aiter(call), b"")).decode("latin-1")
+            answer = await anext(aiter(call), b"")
+            if form is DeltaSubscriptions:  # names that do not exist for a caller are its own words
+                response = xds_pb2.DeltaDiscoveryResponse.FromString(answer)
+                response.ClearField("removed_resources")
+                answer = response.SerializeToString()
+            return "OK", answer.decode("latin-1")
         except CallFailed as error:
             return next(one.name for one in grpc.StatusCode if one.value[0] == error.code), error.message
         finally:

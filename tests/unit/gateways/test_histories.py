@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gateways.consul.questions import ConsulError, read_question
-from gateways.xds.resources import ResourceType
+from gateways.xds.fixed_resources import ResourceType
 from gateways.xds.targets import read_target
 from tests.support.pictures import PictureBuilder, known, picture_of
 from tests.unit.gateways.test_consul import Asking
-from tests.unit.gateways.test_xds import Client, endpoints
+from tests.unit.gateways.test_xds import CDS, EDS, Client, endpoints
+from tests.unit.gateways.test_xds_delta import DeltaClient
 from xdspb.v1 import xds_pb2 as pb
 
 SERVICES = ("web", "db", "cart")
@@ -63,6 +64,79 @@ def test_an_xds_client_ends_with_the_endpoints_that_there_are(steps: list[tuple[
             address for *_, addresses in endpoints({ResourceType.ENDPOINTS: [assignment]}) for address in addresses
         ]
         assert shown == ready(one.pictured, name)
+
+
+COVERAGE = st.tuples(st.just("coverage"), st.sampled_from(["none", "east", "all"]))
+RESTART = st.tuples(st.just("restart"), st.booleans())
+
+
+@given(st.lists(st.one_of(CHANGES, WANTS, COVERAGE, RESTART), max_size=25))
+def test_both_forms_of_xds_end_with_the_same_world(steps: list[tuple[Any, ...]]) -> None:
+    """Both want all clusters, and endpoints by name; gateways restart, with and without what they knew."""
+    pictured = picture_of()
+    delta, whole, wanted = DeltaClient(pictured), WholeClient(pictured), set[str]()
+    for step in [("wants", set()), *steps, ("coverage", "all")]:
+        if step[0] == "coverage":
+            is_complete = step[1] == "all"
+            pictured.condition.is_known = step[1] != "none" or pictured.condition.is_known
+            pictured.condition.unheard = frozenset() if is_complete else frozenset({"west"})
+            pictured.look()
+        elif step[0] == "restart":
+            instances = [one for name in SERVICES for one in pictured.picture.instances(name).values()]
+            pictured = PictureBuilder()
+            pictured.condition.is_known = False
+            pictured.look()
+            before = [(dict(one.world[kind]), one) for one in (delta, whole) for kind in (EDS, CDS)]
+            delta.connect(pictured)
+            whole.connect(pictured)
+            delta.wants(CDS)
+            delta.wants(EDS, *wanted)
+            whole.wants(wanted)
+            assert before == [(dict(one.world[kind]), one) for one in (delta, whole) for kind in (EDS, CDS)]
+            pictured.condition.is_known, pictured.condition.unheard = True, frozenset({"west"} if step[1] else ())
+            pictured.put(*instances)
+        elif step[0] == "wants":
+            delta.wants(CDS) if CDS not in delta.greeted else None
+            delta.wants(EDS, *step[1] - wanted, less=sorted(wanted - step[1]))
+            wanted = step[1]
+            whole.wants(wanted)
+        else:
+            change(pictured, step)
+        delta.due()
+        whole.due()
+    assert delta.world[CDS] == whole.world[CDS]
+    assert {*whole.world[CDS]} == {*pictured.picture.services}
+    assert delta.world[EDS] == whole.world[EDS]
+    assert delta.world[EDS].keys() == wanted
+
+
+class WholeClient:
+    """A client of the state of the world, which keeps what it was sent, over one stream after another."""
+
+    def __init__(self, pictured: PictureBuilder) -> None:
+        self.world: dict[ResourceType, dict[str, Any]] = {EDS: {}, CDS: {}}
+        self._names, self._has_asked = set[str](), False
+        self.connect(pictured)
+
+    def connect(self, pictured: PictureBuilder) -> None:
+        self._client = Client(pictured)
+
+    def wants(self, names: set[str]) -> None:
+        self._names = names
+        self.world[EDS] = {name: one for name, one in self.world[EDS].items() if name in names}
+        version = {"version_info": "1"} if self._has_asked else {}
+        if CDS not in self._client.names:
+            self._take(self._client.wants(CDS, **version))
+        self._take(self._client.wants(EDS, *sorted(names)))
+        self._has_asked = True
+
+    def due(self) -> None:
+        self._take(self._client.due())
+
+    def _take(self, found: dict[ResourceType, list[Any]]) -> None:
+        if CDS in found:
+            self.world[CDS] = {one.name: one for one in found[CDS]}
+        self.world[EDS].update({one.cluster_name: one for one in found.get(EDS, ()) if one.cluster_name in self._names})
 
 
 @given(st.lists(CHANGES, max_size=15), st.integers(1, 3))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ import pytest
 from gateways.picture.addresses import Addressing, LeftOut
 from gateways.picture.hosts import HostResolver
 from gateways.xds.ads import SINGLE_PATHS, Ads
-from gateways.xds.resources import Resources, ResourceType
-from gateways.xds.subscriptions import MOST_NAMES, Subscriptions, XdsCounts
+from gateways.xds.fixed_resources import ResourceType
+from gateways.xds.resources import Resources
+from gateways.xds.stream import LISTEN, MOST_NAMES, XdsCounts
+from gateways.xds.subscriptions import Subscriptions
 from gateways.xds.targets import XdsTarget, read_target
 from serving.calls.methods import Call, Duplex
 from serving.errors import InvalidRequest
@@ -234,9 +237,9 @@ def test_a_new_name_is_answered_and_the_old_ones_are_not_sent_again() -> None:
 
 def test_who_names_nothing_at_first_gets_everything() -> None:
     one = client(*THREE, known("db-1", "db"))
-    assert [message.name for message in one.wants(LDS)[LDS]] == ["db", "web"]
+    assert [message.name for message in one.wants(CDS)[CDS]] == ["db", "web"]
     one.pictured.put(known("new-1", "new"))
-    assert [message.name for message in one.due()[LDS]] == ["db", "new", "web"]
+    assert [message.name for message in one.due()[CDS]] == ["db", "new", "web"]
 
 
 def test_a_request_about_an_earlier_answer_is_passed_over() -> None:
@@ -282,6 +285,81 @@ def test_a_service_that_its_client_may_not_read_does_not_exist_for_it() -> None:
     assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["web"]
 
 
+# --- an Envoy that takes all from HQ ------------------------------------------------------------------------------
+
+
+def envoy_node(listen: str = "127.0.0.1:8080") -> pb.Node:
+    made = pb.Node(id="edge-1")
+    made.metadata[LISTEN] = listen
+    return made
+
+
+def test_an_envoy_that_says_where_it_listens_has_one_listener_and_routes_to_every_service() -> None:
+    grpc = replace(known("rpc-1", "rpc"), ports={"grpc": 9, "http": 80})
+    one = client(*THREE, grpc, known("h2-1", "h2", labels={"app-protocol": "h2c"}))
+    [listener] = one.wants(LDS, node=envoy_node())[LDS]
+    assert (listener.address.socket_address.address, listener.address.socket_address.port_value) == ("127.0.0.1", 8080)
+    [routes] = one.wants(RDS, listener.name)[RDS]
+    clusters = {host.name: host.routes[0].route.cluster for host in routes.virtual_hosts}
+    assert clusters == {"web": "web", "rpc": "rpc/grpc", "h2": "h2;app-protocol=h2c"}
+    assert [*routes.virtual_hosts[2].domains] == ["web", "web.service.*"]
+    known_clusters = {cluster.name for cluster in one.wants(CDS)[CDS]}
+    assert known_clusters == {"web", "rpc", "h2", *clusters.values()}
+    one.pictured.put(known("db-1", "db"))
+    found = one.due()
+    assert {host.name for host in found[RDS][0].virtual_hosts} == {"web", "rpc", "h2", "db"}
+    assert LDS not in found
+
+
+@pytest.mark.parametrize(
+    ("name", "is_http2"),
+    [
+        ("web", False),
+        ("web/http", False),
+        ("web/grpc", True),
+        ("web/h2", True),
+        ("web;app-protocol=h2c", True),
+        ("web;app-protocol=http", False),
+        ("web/http;app-protocol=grpc;zone=a", True),
+    ],
+)
+def test_a_cluster_is_http2_if_its_name_says_so_whatever_is_known(name: str, is_http2: bool) -> None:
+    one = Client(PictureBuilder())
+    one.pictured.condition.is_known = False
+    one.pictured.look()
+    [cluster] = one.wants(CDS, name)[CDS]
+    options = cluster.typed_extension_protocol_options
+    assert [*options] == (["envoy.extensions.upstreams.http.v3.HttpProtocolOptions"] if is_http2 else [])
+    for option in options.values():
+        made = pb.HttpProtocolOptions.FromString(option.value)
+        assert made.explicit_http_config.HasField("http2_protocol_options")
+
+
+@pytest.mark.parametrize("listen", ["", "8080", "localhost:80", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:x"])
+def test_an_envoy_that_says_not_where_it_listens_has_no_listener(listen: str) -> None:
+    one = client(*THREE)
+    assert one.wants(LDS, node=envoy_node(listen)) == {LDS: []}
+    assert RDS not in one.wants(RDS, "/all")
+
+
+def test_an_envoy_has_routes_to_what_it_may_read_and_never_two_of_one_domain() -> None:
+    one = client(*THREE, known("W-1", "Web"), known("s-1", "secret"), may_read=lambda service: service != "secret")
+    one.wants(LDS, node=envoy_node())
+    [routes] = one.wants(RDS, "/all")[RDS]
+    assert [host.name for host in routes.virtual_hosts] == ["Web"]
+
+
+def test_a_route_stays_while_a_location_was_never_heard() -> None:
+    one = client(*THREE[:2], known("db-1", "db"), heard=["east"], unheard=["west"])
+    one.wants(LDS, node=envoy_node())
+    one.wants(RDS, "/all")
+    one.pictured.drop(("east", "db-1"))
+    assert RDS not in one.due()
+    one.pictured.condition.heard, one.pictured.condition.unheard = frozenset(BOTH), frozenset[str]()
+    one.pictured.look()
+    assert [host.name for host in one.due()[RDS][0].virtual_hosts] == ["web"]
+
+
 # --- never worse --------------------------------------------------------------------------------------------------
 
 
@@ -305,6 +383,29 @@ def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
     one.pictured.condition.is_known = True
     one.pictured.look()
     assert endpoints(one.due()) == []
+
+
+def test_who_wants_all_clusters_is_sent_none_before_there_is_a_list() -> None:
+    one = Client(PictureBuilder())
+    one.pictured.condition.is_known = False
+    one.pictured.look()
+    assert one.wants(CDS) == {}
+    one.pictured.condition.is_known = True
+    one.pictured.put(known("web-1"))
+    assert [message.name for message in one.due()[CDS]] == ["web"]
+
+
+@pytest.mark.parametrize(("version", "at_first"), [("", ["web"]), ("7", [])])
+def test_who_has_clusters_already_loses_none_to_a_location_that_was_never_heard(
+    version: str, at_first: list[str]
+) -> None:
+    one = client(*THREE[:2], heard=["east"], unheard=["west"])
+    assert [message.name for message in one.wants(CDS, version_info=version).get(CDS, ())] == at_first
+    one.pictured.drop(("east", "web-1"), ("east", "web-2"))
+    assert one.due() == {}
+    one.pictured.condition.heard, one.pictured.condition.unheard = frozenset(BOTH), frozenset[str]()
+    one.pictured.put(known("db-1", "db", cluster="west"))
+    assert [message.name for message in one.due()[CDS]] == ["db"]
 
 
 def test_hq_away_later_sends_nothing() -> None:
@@ -397,7 +498,7 @@ async def test_a_change_concerns_the_streams_of_its_service_and_those_that_want_
         await asyncio.Event().wait()
 
     web = ads.run(asks(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["web"])), Call())
-    every = ads.run(asks(pb.DiscoveryRequest(type_url=LDS.value)), Call())
+    every = ads.run(asks(pb.DiscoveryRequest(type_url=CDS.value)), Call())
     await anext(web)
     await anext(every)
     waiting = [asyncio.ensure_future(anext(stream)) for stream in (web, every)]

@@ -1,0 +1,154 @@
+"""One incremental stream: what its client wants and has, name by name. Decisions only, no I/O.
+
+A request adds and takes away names. What a client has is kept as one short version a name, so a stream costs as much
+memory as it has names; a client that comes back says what it has, and is sent what differs. Versions are digests: a
+client that changes to another gateway is sent nothing that it has. A name is removed when it does not exist, and
+never because nobody knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from gateways.xds.fixed_resources import IS_COMPLETE, TO_ALL, ResourceType
+from gateways.xds.stream import ALL, WantedType, XdsStream
+from xdspb.v1 import xds_pb2 as pb
+
+_GONE: Final = b""  # instead of a resource: it does not exist
+
+
+@dataclass(slots=True)
+class _DeltaWanted(WantedType):
+    """The state of one type.
+
+    Attributes:
+        is_begun: there was a request.
+        has: the version of each name that the client has; empty: it knows that there is none.
+    """
+
+    is_begun: bool = False
+    has: dict[str, str] = field(default_factory=dict)
+
+
+class DeltaSubscriptions(XdsStream):
+    """The state of one stream that is told what differs."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self._wanted = {kind: _DeltaWanted() for kind in ResourceType}
+
+    @property
+    def wants_all(self) -> bool:
+        return any(wanted.is_all or TO_ALL in wanted.names for wanted in self._wanted.values())
+
+    def request(self, request: pb.DeltaDiscoveryRequest, locations: Collection[str] = ()) -> None:
+        if (kind := self._read_kind(request, locations)) is None:
+            return
+        wanted = self._wanted[kind]
+        if request.HasField("error_detail"):
+            self._on_rejected(kind, wanted.names, request.error_detail.message)
+        elif request.response_nonce:
+            self._counts.acks[kind.name.lower()] += 1
+        # Also in a request about an earlier answer: changes of names are said once.
+        self._subscribe(kind, wanted, request)
+        if kind is ResourceType.ENDPOINTS:
+            self._index(wanted.names)
+
+    def on_services_changed(self, services: Collection[str]) -> bool:
+        wanted = self._wanted[ResourceType.ENDPOINTS]
+        for service in services or self._named:
+            names = self._named.get(service, ())
+            wanted.due.update([name for name in names if self._news(ResourceType.ENDPOINTS, wanted, name) is not None])
+        for kind, wanted in self._wanted.items():
+            if wanted.is_all:
+                wanted.due |= self._unlike(kind, wanted)
+        if TO_ALL in self._wanted[ResourceType.ROUTES].names:
+            self._wanted[ResourceType.ROUTES].due.add(TO_ALL)
+        return any(wanted.due or wanted.must_answer for wanted in self._wanted.values())
+
+    def due(self) -> Iterator[bytes]:
+        for kind, wanted in self._wanted.items():
+            if wanted.due or wanted.must_answer:
+                answer = self._answer(kind, wanted)
+                if answer is not None:
+                    yield answer
+
+    # --- requests -----------------------------------------------------------------------------------------------------
+
+    def _subscribe(self, kind: ResourceType, wanted: _DeltaWanted, request: pb.DeltaDiscoveryRequest) -> None:
+        """Raises InvalidRequest."""
+        added, dropped = {*request.resource_names_subscribe}, {*request.resource_names_unsubscribe}
+        self._check_count("resource_names_subscribe", len(wanted.names - dropped | added))
+        is_first, wanted.is_begun = not wanted.is_begun, True
+        begins_all = IS_COMPLETE[kind] and (ALL in added or (is_first and not added)) and not wanted.is_all
+        wanted.is_all = (wanted.is_all or begins_all) and ALL not in dropped
+        self._drop(wanted, dropped - {ALL})
+        if ALL in dropped:
+            wanted.has = {name: version for name, version in wanted.has.items() if name in wanted.names}
+        for name in added - {ALL}:
+            wanted.has.pop(name, None)  # whoever asks again for what it was sent has it no more
+            wanted.names.add(name)
+            wanted.due.add(name)
+        if is_first:
+            wanted.has_earlier = bool(request.initial_resource_versions)
+            self._take_over(wanted, request.initial_resource_versions)
+        if begins_all:
+            wanted.due |= self._unlike(kind, wanted)
+            wanted.must_answer = True
+
+    def _drop(self, wanted: _DeltaWanted, names: Collection[str]) -> None:
+        for name in names:
+            wanted.names.discard(name)
+            wanted.has.pop(name, None)
+            wanted.due.discard(name)
+            if wanted.is_all:  # it must be told whether it still has it, as one of all
+                wanted.due.add(name)
+
+    def _take_over(self, wanted: _DeltaWanted, versions: Any) -> None:
+        self._check_count("initial_resource_versions", len(versions))
+        wanted.has.update({name: one for name, one in versions.items() if wanted.is_all or name in wanted.names})
+
+    def _unlike(self, kind: ResourceType, wanted: _DeltaWanted) -> set[str]:
+        """Names that a client who wants all may have to be told of. What is listed differs by its name alone."""
+        listed, has = self._listed(kind), wanted.has
+        new = {name for name in listed if not has.get(name) and self._is_readable(kind, name)}
+        return new | {name for name in has if name not in listed}
+
+    # --- answers ------------------------------------------------------------------------------------------------------
+
+    def _look(self, kind: ResourceType, wanted: _DeltaWanted, name: str) -> bytes | None:
+        """A resource, or that there is none; None: nobody knows, so the client keeps what it has."""
+        if not self._is_readable(kind, name):
+            return _GONE
+        if name in wanted.names or name in self._listed(kind):
+            return self._resource(kind, wanted, name)
+        return _GONE if self._resources.is_complete or name not in wanted.has else None
+
+    def _news(self, kind: ResourceType, wanted: _DeltaWanted, name: str) -> bytes | None:
+        """The same, if the client does not have just that."""
+        resource = self._look(kind, wanted, name)
+        if resource is None or wanted.has.get(name) == self._version(resource):
+            return None
+        return resource
+
+    def _version(self, resource: bytes) -> str:
+        return self._resources.version(resource) if resource else ""
+
+    def _answer(self, kind: ResourceType, wanted: _DeltaWanted) -> bytes | None:
+        must_answer = wanted.must_answer and self._resources.is_known
+        found = {name: self._news(kind, wanted, name) for name in sorted(wanted.due)}
+        wanted.due.clear()
+        wanted.must_answer = wanted.must_answer and not must_answer
+        new = {name: one for name, one in found.items() if one}
+        removed = [name for name, one in found.items() if one == _GONE]
+        if not (new or removed or must_answer):
+            return None
+        for name in removed:
+            wanted.has.pop(name, None)
+        for name, one in [*new.items(), *((name, _GONE) for name in removed if name in wanted.names)]:
+            wanted.has[name] = self._version(one)
+        _, body = self._resources.response(kind, new, removed)
+        self._counts.responses[kind.name.lower()] += 1
+        return body
