@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from gateways.consul import indexes, render
+from gateways.consul.filters import FilterError, parse_filter
 from gateways.consul.indexes import ConsulIndexes, Topic
 from gateways.consul.questions import ABOUT_THE_GATEWAY, ConsulError, Question, QuestionKind
 from gateways.picture.knowledge import Knowledge
@@ -16,7 +17,27 @@ from hqclient.discovery.endpoint import Key
 from serving.rights.access import Access
 
 _MOST_BODIES: Final = 1_024
-_BodyKey = tuple[QuestionKind, str, bool, tuple[str, ...], str]
+_BodyKey = tuple[QuestionKind, str, bool, tuple[str, ...], str, str]
+_Show = Callable[[KnownInstance, int, Sequence[str], str], dict[str, Any]]
+_FILTERED: Final[dict[QuestionKind, _Show]] = {
+    QuestionKind.HEALTH_SERVICE: render.entry,
+    QuestionKind.CONNECT: render.entry,
+    **dict.fromkeys(
+        (QuestionKind.HEALTH_CHECKS, QuestionKind.HEALTH_NODE, QuestionKind.HEALTH_STATE),
+        lambda one, index, _, status: render.check(one, index, status),
+    ),
+    **dict.fromkeys(
+        (QuestionKind.SERVICES, QuestionKind.SERVICE),
+        lambda one, index, ports, _: render.catalog_entry(one, index, ports),
+    ),
+    QuestionKind.NODES: lambda one, _, __, ___: render.node(one, 1),
+    **dict.fromkeys(
+        (QuestionKind.NODE, QuestionKind.NODE_SERVICES, QuestionKind.OWN),
+        lambda one, index, ports, _: render.service(one, index, ports),
+    ),
+}
+"""What a filter looks at: one instance as the answers to these questions show it."""
+_BARE: Final = KnownInstance("", "", 0, "", "", "", {}, {}, (), True, 0)
 _TOPICS: Final = {QuestionKind.SERVICES: indexes.CATALOG, QuestionKind.NODES: indexes.NODES}
 
 
@@ -50,6 +71,8 @@ class ConsulAnswers:
             QuestionKind.HEALTH_CHECKS: self._checks,
             QuestionKind.HEALTH_NODE: self._checks,
             QuestionKind.HEALTH_STATE: self._checks,
+            QuestionKind.SERVICE_STATUS: lambda *asked: render.encode_json(self._agent_health(*asked)),
+            QuestionKind.INSTANCE_STATUS: lambda *asked: render.encode_json(self._agent_health(*asked)[0]),
             QuestionKind.SERVICES: self._services,
             QuestionKind.SERVICE: self._service,
             QuestionKind.NODES: self._nodes,
@@ -78,6 +101,7 @@ class ConsulAnswers:
         if question.service:
             access.check_filter((question.service,), ())
         self._check_known(question)
+        self._filter(question)  # also where nothing is looked at
         if not access.is_unlimited or not question.is_about_instances:
             return self._by_kind[question.kind](question, access)
         asked, index = _body_key(question), self._indexes.current(self.topic(question))
@@ -111,12 +135,26 @@ class ConsulAnswers:
     def _matching_instances(self, question: Question, access: Access) -> Iterator[tuple[KnownInstance, str]]:
         """With the status of each."""
         names: Collection[str] = [question.service] if question.service else self._picture.services
+        holds = self._filter(question)
         for name in sorted(names):
             for one, status in self._service_instances(name, question):
-                if question.passing and status != render.PASSING:
+                if (question.passing and status != render.PASSING) or not holds(one, status):
                     continue
                 if question.service or access.covers(one.service, one.node, cluster=one.cluster):
                     yield one, status
+
+    def _filter(self, question: Question) -> Callable[[KnownInstance, str], bool]:
+        """Whether an instance with a status is selected. Raises ConsulError: 400 naming the position."""
+        if not question.filter:
+            return lambda *_: True
+        show, ports = _FILTERED.get(question.kind), self._settings.ports
+        if show is None:
+            raise ConsulError(400, "filter is not supported for this question")
+        try:
+            holds = parse_filter(question.filter, show(_BARE, 0, ports, render.PASSING))
+        except FilterError as error:
+            raise ConsulError(400, f"filter: {error}") from error
+        return lambda one, status: holds(show(one, self._index(one), ports, status))
 
     def _service_instances(self, name: str, question: Question) -> Iterator[tuple[KnownInstance, str]]:
         """Of one service, location and tags. Where all that is ready there has weight 0, all of it takes traffic."""
@@ -161,6 +199,28 @@ class ConsulAnswers:
                 if wanted in ("any", status) and node in ("", one.node)
             ]
         )
+
+    def worst_status(self, question: Question, access: Access) -> str:
+        """Of all that a question of /v1/agent/health is about. Raises ConsulError."""
+        found = {one["AggregatedStatus"] for one in self._agent_health(question, access)}
+        return next(status for status in (render.CRITICAL, render.WARNING, render.PASSING) if status in found)
+
+    def _agent_health(self, question: Question, access: Access) -> list[dict[str, Any]]:
+        """Of a service or an instance, by name or id. Raises ConsulError: 404, or 500 while nobody knows."""
+        found = [
+            {
+                "AggregatedStatus": status,
+                "Service": render.service(one, self._index(one), self._settings.ports),
+                "Checks": [render.check(one, self._index(one), status)],
+            }
+            for one, status in self._matching_instances(question, access)
+            if question.service or one.id == question.name
+        ]
+        if not found and not self._picture.coverage.is_complete:
+            raise ConsulError(500, f"No cluster leader: nothing is known about {question.name[:80]} yet; retry")
+        if not found:
+            raise ConsulError(404, f"HQ has no {question.name[:80]!r}")
+        return found
 
     def _services(self, question: Question, access: Access) -> bytes:
         found: dict[str, set[str]] = {}
@@ -212,4 +272,4 @@ class ConsulAnswers:
 
 def _body_key(question: Question) -> _BodyKey:
     """The parts of a question that its answer depends on."""
-    return question.kind, question.name, question.passing, question.tags, question.datacenter
+    return question.kind, question.name, question.passing, question.tags, question.datacenter, question.filter

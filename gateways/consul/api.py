@@ -11,7 +11,7 @@ from typing import Final
 
 from gateways.consul.answers import ConsulAnswers
 from gateways.consul.indexes import ConsulIndexes
-from gateways.consul.questions import ConsulError, Question, read_question
+from gateways.consul.questions import OF_AN_AGENT, ConsulError, Question, read_question
 from gateways.picture.picture import EndpointView
 from serving import error_statuses
 from serving.auth.call_guard import CallGuard
@@ -28,6 +28,7 @@ _JITTER: Final = 16  # as in Consul, a wait is up to a sixteenth longer, so that
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _JSON: Final = (b"content-type", b"application/json")
 _DENIED: Final = (401, 403)
+_STATUSES: Final = {"passing": 200, "warning": 429, "critical": 503}  # of /v1/agent/health
 
 
 class ConsulApi:
@@ -123,8 +124,13 @@ class ConsulApi:
         body = self._answers.body(question, access)
         if question.pretty:
             body = json.dumps(json.loads(body), indent=4, ensure_ascii=False).encode("utf-8", "surrogatepass")
+        status, kind = 200, _JSON
+        if question.kind in OF_AN_AGENT:
+            worst = self._answers.worst_status(question, access)
+            status = _STATUSES[worst]
+            body, kind = (worst.encode(), _TEXT) if question.is_text else (body, kind)
         index = self._indexes.index_to_answer(self._answers.topic(question), question.index)
-        return SiteAnswer(200, [_JSON, (b"x-consul-index", b"%d" % index), *self._contact()], body)
+        return SiteAnswer(status, [kind, (b"x-consul-index", b"%d" % index), *self._contact()], body)
 
     def _contact(self) -> list[tuple[bytes, bytes]]:
         """How old the answer is. A working watch counts as contact, however little happens."""

@@ -37,6 +37,8 @@ class QuestionKind(Enum):
     HEALTH_CHECKS = auto()
     HEALTH_NODE = auto()
     HEALTH_STATE = auto()
+    SERVICE_STATUS = auto()
+    INSTANCE_STATUS = auto()
     SERVICES = auto()
     SERVICE = auto()
     NODES = auto()
@@ -64,15 +66,20 @@ _PATHS: Final[Mapping[str, QuestionKind]] = {
     "agent/self": QuestionKind.SELF,
     "agent/services": QuestionKind.OWN,
     "agent/checks": QuestionKind.OWN,
+    "agent/health/service/name/": QuestionKind.SERVICE_STATUS,
+    "agent/health/service/id/": QuestionKind.INSTANCE_STATUS,
     "health/connect/": QuestionKind.CONNECT,
     "catalog/connect/": QuestionKind.CONNECT,
     "status/leader": QuestionKind.LEADER,
     "status/peers": QuestionKind.PEERS,
 }
-_ABOUT_ONE_SERVICE: Final = (QuestionKind.HEALTH_SERVICE, QuestionKind.HEALTH_CHECKS, QuestionKind.SERVICE)
+_ABOUT_ONE_SERVICE: Final = (
+    *(QuestionKind.HEALTH_SERVICE, QuestionKind.HEALTH_CHECKS, QuestionKind.SERVICE, QuestionKind.SERVICE_STATUS),
+)
 ABOUT_THE_GATEWAY: Final = (QuestionKind.SELF, QuestionKind.LEADER, QuestionKind.PEERS, QuestionKind.OWN)
+OF_AN_AGENT: Final = (QuestionKind.SERVICE_STATUS, QuestionKind.INSTANCE_STATUS)
 _AT_ONCE: Final = (QuestionKind.DATACENTERS, *ABOUT_THE_GATEWAY)
-_UNSUPPORTED: Final = ("filter", "node-meta", "peer", "sg")  # ignoring them would answer a different question
+_UNSUPPORTED: Final = ("node-meta", "peer", "sg")  # ignoring them would answer a different question
 _DEFAULTS_ONLY: Final = ("ns", "partition")
 
 
@@ -87,6 +94,8 @@ class Question:
         datacenter: empty: the gateway's default.
         index: wait while it stands for the current answer; 0: answer at once.
         wait_s: for at most this time.
+        is_text: the answer is a word instead of JSON.
+        filter: an expression, see `filters`; empty: none.
     """
 
     kind: QuestionKind
@@ -97,6 +106,8 @@ class Question:
     index: int = 0
     wait_s: float = DEFAULT_WAIT_S
     pretty: bool = False
+    filter: str = ""
+    is_text: bool = False
 
     @property
     def service(self) -> str:
@@ -111,7 +122,7 @@ class Question:
     @property
     def may_wait(self) -> bool:
         """It is a blocking query."""
-        return self.index > 0 and self.is_about_instances
+        return self.index > 0 and self.is_about_instances and self.kind not in OF_AN_AGENT
 
 
 def read_question(method: str, path: str, query: bytes) -> Question:
@@ -132,7 +143,7 @@ def read_question(method: str, path: str, query: bytes) -> Question:
         raise ConsulError(400, f"{name[:40]!r} is not a state: use any, passing, warning or critical")
     for unsupported in _UNSUPPORTED:
         if given.get(unsupported, [""])[-1]:
-            raise ConsulError(400, f"{unsupported} is not supported by HQ: select by tag")
+            raise ConsulError(400, f"{unsupported} is not supported by HQ: select by tag or filter")
     for only_default in _DEFAULTS_ONLY:
         if given.get(only_default, [""])[-1] not in ("", "default"):
             raise ConsulError(400, f"{only_default}: HQ has only the default one")
@@ -145,6 +156,8 @@ def read_question(method: str, path: str, query: bytes) -> Question:
         _index(given.get("index", ["0"])[-1]),
         _wait_s(given.get("wait", [""])[-1]),
         _is_set(given, "pretty"),
+        given.get("filter", [""])[-1].strip(),
+        given.get("format", [""])[-1] == "text",
     )
 
 

@@ -24,7 +24,7 @@ def test_flags_of_the_page_are_flags_of_a_gateway() -> None:
 
 
 def test_files_of_the_page_exist_and_can_be_read() -> None:
-    for name in re.findall(r"examples/gateways/[a-z./]*[a-z]", PAGE):
+    for name in re.findall(r"examples/gateways/[a-z./-]*[a-z]", PAGE):
         assert (ROOT / name).exists(), name
     json.loads((ROOT / "examples/gateways/bootstrap.json").read_text())
     ids = [one["meta"]["id"] for one in yaml.safe_load_all((ROOT / "examples/gateways/web.yaml").read_text())]

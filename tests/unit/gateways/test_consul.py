@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import Sequence
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
@@ -162,7 +163,9 @@ async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> 
         ("PUT", WEB, 405, "PUT"),
         ("GET", f"{WEB}?index=x", 400, "index: 'x' is not a number"),
         ("GET", f"{WEB}?wait=long", 400, "wait: 'long' is not a duration"),
-        ("GET", f"{WEB}?filter=a", 400, "filter is not supported"),
+        ("GET", f"{WEB}?filter=Service.Port+matches+8", 400, "filter: position 14: expected `==`"),
+        ("GET", f"{WEB}?filter=Service.Prt+==+8", 400, "position 1: there is no field 'Service.Prt'"),
+        ("GET", "agent/self?filter=a", 400, "filter is not supported for this question"),
         ("GET", f"{WEB}?ns=other", 400, "ns"),
         ("GET", "health/state/odd", 400, "is not a state"),
         ("GET", f"{WEB}?dc=south", 500, "No path to datacenter"),
@@ -435,3 +438,84 @@ async def test_ten_thousand_instances_are_one_answer_and_a_change_encodes_one_of
 async def test_a_body_that_did_not_change_is_the_same_object() -> None:
     ask = asking()
     assert (await ask(WEB)).body is (await ask(WEB)).body
+
+
+# --- filters ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("question", "expression", "expected"),
+    [
+        (WEB, 'Service.Meta.tier == "front"', ["web-1"]),
+        (WEB, "Service.Meta.tier != front", ["web-2"]),
+        (WEB, '"tier=front" in Service.Tags', ["web-1"]),
+        (WEB, "not `tier=front` in Service.Tags", ["web-2"]),
+        (WEB, "Service.Tags contains `tier=front` and Checks.Status == passing", ["web-1"]),
+        (WEB, "Service.Tags is empty", ["web-2"]),
+        (WEB, "Service.Meta.other is not empty", []),
+        (WEB, "tier in Service.Meta", ["web-1"]),
+        (WEB, "Checks.Status == critical or Node.Datacenter == east", ["web-1", "web-2"]),
+        (WEB, "Node.Datacenter == east and (Checks.Status == critical or Service.Port == 80)", ["web-1"]),
+        (WEB, 'Service.Meta["hq-port-http"] == 80 and "0.0" in Service.Address', ["web-1", "web-2"]),
+        (f"{WEB}?passing", "Node.Datacenter == west", []),
+        ("health/state/any", "ServiceName == db", ["db-1"]),
+        ("catalog/service/web", "ServiceMeta.tier == front", ["web-1"]),
+        ("catalog/services", "ServiceName != db", ["web"]),
+        ("catalog/nodes", "Datacenter == west", ["node-web-2"]),
+        ("catalog/node-services/node-web-1", "Service == db", []),
+    ],
+)
+async def test_a_filter_selects_by_the_fields_of_the_answer(
+    question: str, expression: str, expected: list[str]
+) -> None:
+    asked = f"{question}{'&' if '?' in question else '?'}{urlencode({'filter': expression})}"
+    found = await asking().json(asked)
+    if question.startswith("catalog/node-services"):
+        assert found is None
+        return
+    names = [*found] if isinstance(found, dict) else [_name(one) for one in found]
+    assert sorted(names) == expected
+
+
+def _name(entry: Any) -> str:
+    return str(entry["Service"]["ID"] if "Service" in entry else entry.get("ServiceID") or entry["Node"])
+
+
+async def test_a_blocking_query_with_a_filter_wakes_when_its_own_answer_changes() -> None:
+    ask = asking()
+    waits = await ask.waiting(f"{WEB}?{urlencode({'filter': 'Service.Meta.tier == front'})}")
+    ask.pictured.put(known("web-2", host="10.0.0.9", cluster="west"))
+    await turns()
+    assert not waits.done()
+    ask.pictured.put(known("web-3", host="10.0.0.4", labels={"tier": "front"}))
+    assert len(json.loads((await waits).body)) == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "body"),
+    [
+        ("name/db", 200, "passing"),
+        ("name/web", 503, "critical"),
+        ("id/web-1", 200, "passing"),
+        ("id/web-2", 503, "critical"),
+        ("id/web-9", 404, "HQ has no 'web-9'"),
+        ("name/nobody", 404, "HQ has no 'nobody'"),
+    ],
+)
+async def test_agent_health_is_the_worst_of_what_is_asked_about(question: str, status: int, body: str) -> None:
+    said = await asking()(f"agent/health/service/{question}?format=text")
+    assert (said.status, said.body.decode().strip()) == (status, body)
+    if status != 404:
+        said = await asking()(f"agent/health/service/{question}")
+        found = json.loads(said.body)
+        worst = found if question.startswith("id/") else found[-1]
+        assert (said.status, worst["AggregatedStatus"], worst["Service"]["Service"]) == (
+            status,
+            body,
+            question[3:6] if question.startswith("id/") else question[5:],
+        )
+
+
+async def test_agent_health_of_what_nobody_knows_is_a_failure() -> None:
+    ask = Asking(picture_of(*THREE[:1], heard=["east"], unheard=["west"]))
+    assert [(await ask(f"agent/health/service/{one}")).status for one in ("name/db", "id/db-1")] == [500, 500]
