@@ -17,6 +17,7 @@ from gateways.xds.stream import ALL, WantedType, XdsStream
 from xdspb.v1 import xds_pb2 as pb
 
 _GONE: Final = b""  # instead of a resource: it does not exist
+_UNKNOWN_VERSION: Final = "?"  # no digest
 
 
 @dataclass(slots=True)
@@ -108,7 +109,8 @@ class DeltaSubscriptions(XdsStream):
 
     def _take_over(self, wanted: _DeltaWanted, versions: Any) -> None:
         self._check_count("initial_resource_versions", len(versions))
-        wanted.has.update({name: one for name, one in versions.items() if wanted.is_all or name in wanted.names})
+        names = [name for name in versions if wanted.is_all or name in wanted.names]
+        wanted.has.update({name: versions[name] or _UNKNOWN_VERSION for name in names})
 
     def _unlike(self, kind: ResourceType, wanted: _DeltaWanted) -> set[str]:
         """Names that a client who wants all may have to be told of. What is listed differs by its name alone."""

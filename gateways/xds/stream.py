@@ -120,7 +120,7 @@ class XdsStream(ABC):
         self.peer = node.id[:100] or self.peer
         said = [node.locality.zone, node.locality.region]
         self.place = next((one for one in said if one and one in locations), self.place)
-        if LISTEN in node.metadata.fields:
+        if self.listen is None and LISTEN in node.metadata.fields:  # it stays what the first request said
             self.listen = _read_address(node.metadata.fields[LISTEN].string_value)
 
     def _check_count(self, field_name: str, count: int) -> None:

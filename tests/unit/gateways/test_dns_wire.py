@@ -66,6 +66,27 @@ def test_spoiled_questions_are_answered_with_a_readable_message_or_not_at_all(
         dns.message.from_wire(said)
 
 
+@given(
+    st.integers(0, 65_535),
+    st.integers(0, 2),
+    st.lists(st.tuples(st.integers(0, 65_535), st.binary(max_size=40)), max_size=4),
+    st.sampled_from([CLIENT, "8.8.8.8", "::1"]),
+)
+def test_no_answer_is_longer_than_its_asker_says_or_may_say(
+    size: int, version: int, options: list[tuple[int, bytes]], client: str
+) -> None:
+    query = dns.message.make_query(f"_http._tcp.{WEB}", "SRV", use_edns=False)
+    record = b"".join(struct.pack("!HH", code, len(data)) + data for code, data in options)
+    packet = bytearray(query.to_wire()) + b"\0" + struct.pack("!HHIH", 41, size, version << 16, len(record)) + record
+    packet[10:12] = struct.pack("!H", 1)
+    answer = ONE.answer_udp(bytes(packet), client)
+    assert answer is not None
+    assert len(answer) <= max(512, min(size, 1_232 if client == "8.8.8.8" else 4_096))
+    read = dns.message.from_wire(answer)
+    assert read.rcode() == (dns.rcode.BADVERS if version else dns.rcode.NOERROR)
+    assert bool(read.flags & dns.flags.TC) == (not version and len(read.answer[0] if read.answer else ()) < 40)
+
+
 @given(st.binary(max_size=300))
 def test_the_parser_reads_no_question_that_dnspython_cannot(packet: bytes) -> None:
     with contextlib.suppress(Unanswerable, Faulty):
