@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
 from tests.judges.gateway_world import PAIR, World, follow, within, world
-from tests.judges.processes import free_port, must, run, started
+from tests.judges.processes import ROOT, free_port, must, run, started
 from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
@@ -205,6 +205,20 @@ async def dnsmasq(directory: Path) -> Verdict:
     return verdict
 
 
+async def coredns(directory: Path) -> Verdict:
+    """CoreDNS in front, with the example's cache; dig asks it."""
+    path, version = await tools.go_tool("coredns")
+    asking, _ = await tools.on_path("dig", "bind9-dnsutils")
+    verdict, port = Verdict(version), free_port()
+    async with world(directory, "dns") as at:
+        config = (ROOT / "examples/gateways/Corefile").read_text().replace(":1053", f":{port}")
+        config = config.replace("127.0.0.1:7653 127.0.0.1:7654", at.gateway.dns_address)
+        (directory / "Corefile").write_text(config)
+        async with started((path, "-conf", directory / "Corefile"), directory / "coredns.log"):
+            await follow(verdict, at, _looked_up((asking, "@127.0.0.1", "-p", str(port), "+short"), at))
+    return verdict
+
+
 async def dns_go(directory: Path) -> Verdict:
     """Go's own resolver."""
     path, version = await tools.go_program("dnsfollow", "google.golang.org/grpc")
@@ -336,6 +350,26 @@ async def consul_traefik(directory: Path) -> Verdict:
             await within(lambda: _last(log) == f"found {_place(at, id_)}")
 
         await follow(verdict, at, shows)
+    return verdict
+
+
+async def consul_spring(directory: Path) -> Verdict:
+    """Spring Cloud Consul, as the example sets it up."""
+    folder, version = await tools.spring()
+    verdict, log = Verdict(version), directory / "found.log"
+    order = ("java", "-cp", f"{folder}/*:{tools.SPRING}", tools.SPRING / "Follow.java", "web")
+    async with world(directory, "consul") as at:
+        port = f"--spring.cloud.consul.port={at.gateway.http.rpartition(':')[2]}"
+
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_place(at, id_)}")
+
+        async def both() -> None:
+            await within(lambda: _last(log) == f"found {' '.join(_place(at, id_) for id_ in PAIR)}", _START_S)
+
+        async with started((*order, port), log):
+            await verdict.case("both instances are found", both(), _START_S)
+            await follow(verdict, at, shows)
     return verdict
 
 

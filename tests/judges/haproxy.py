@@ -12,36 +12,16 @@ from typing import Final
 
 from tests.judges import tools
 from tests.judges.gateway_world import within
-from tests.judges.processes import free_port, run, started
+from tests.judges.processes import ROOT, free_port, run, started
 from tests.judges.verdict import Verdict
-from tests.support.gateway_process import Registry, programs
+from tests.support.gateway_process import GatewayProcess, Registry, programs
 
 _MANY: Final = 200
 _FITTING: Final = 55  # of them at least, in an answer of 4,096 bytes
 _GROWTH_S: Final = 240.0
-_CONFIG: Final = """
-global
-    stats socket {stats} mode 600 level admin
-resolvers hq
-    nameserver dns {nameserver}
-    accepted_payload_size {payload}
-    timeout resolve 100ms
-    timeout retry 500ms
-    hold valid 100ms
-    hold obsolete 0s
-defaults
-    mode http
-    timeout connect 5s
-    timeout client 30s
-    timeout server 30s
-    retries 0
-frontend load
-    bind 127.0.0.1:{port}
-    default_backend web
-backend web
-    http-reuse never
-    server-template web 250 _http._tcp.web.service.hq.internal resolvers hq resolve-prefer ipv4 init-addr none
-"""
+_CHANGES: Final = 40
+_EXAMPLE: Final = ROOT / "examples/gateways/haproxy.cfg"
+_QUIET_S: Final = 3.0
 
 
 @dataclass(slots=True)
@@ -49,6 +29,7 @@ class Balancer:
     """HAProxy, and what a load of requests through it came to.
 
     Attributes:
+        gateway: that it follows.
         answered: requests by the address that answered.
         failed: all others by what came instead.
     """
@@ -56,6 +37,7 @@ class Balancer:
     hq: Registry
     port: int
     stats: Path
+    gateway: GatewayProcess | None = None
     answered: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
 
@@ -119,11 +101,13 @@ async def _balancer(
         gateway = await running.gateway("dns", hq)
         at = Balancer(hq, free_port(), directory / "stats")
         where = nameserver.format(gateway.dns_address)
-        config = _CONFIG.format(stats=at.stats, nameserver=where, payload=payload, port=at.port)
-        (directory / "haproxy.cfg").write_text(config)
+        config = _EXAMPLE.read_text().replace("/tmp/haproxy.sock", str(at.stats)).replace(":8080", f":{at.port}")
+        config = config.replace("nameserver dns 127.0.0.1:7653", f"nameserver dns {where}")
+        (directory / "haproxy.cfg").write_text(config.replace("size 8192", f"size {payload}"))
         order = (path, "-db", "-f", directory / "haproxy.cfg")
         await stack.enter_async_context(started(order, directory / "haproxy.log"))
         await within(at.stats.exists)
+        at.gateway = gateway
         yield at
 
 
@@ -138,6 +122,14 @@ async def haproxy(directory: Path) -> Verdict:
             f"1 to {_MANY} to 1 over {name}", _growth(folder, path, nameserver, payload, least), _GROWTH_S
         )
     await verdict.case("ten instances on one host are all used", _one_host(directory, path))
+    for name, nameserver, payload in (("UDP", "{}", 8192), ("TCP", "tcp@{}", 65_535)):
+        folder = directory / f"changes-{name}"
+        folder.mkdir()
+        await verdict.case(
+            f"{_CHANGES} changes, a killed gateway, HQ away, over {name}",
+            _roll_out(folder, path, nameserver, payload),
+            _GROWTH_S,
+        )
     return verdict
 
 
@@ -161,6 +153,46 @@ async def _growth(directory: Path, path: Path, nameserver: str, payload: int, le
         await asyncio.gather(load, return_exceptions=True)
         assert not at.failed, f"of {at.answered.total()} requests failed: {dict(at.failed)}"
         assert at.answered
+
+
+async def _roll_out(directory: Path, path: Path, nameserver: str, payload: int) -> None:
+    """Under load, instances become ready and leave in turn, as a roll-out does it; then whoever can goes away."""
+    places = [(f"127.0.1.{number + 1}", port) for port in [free_port()] for number in range(2)]
+    async with _balancer(directory, path, places, nameserver, payload) as at:
+        await at.hq.put("web-1", host=places[1][0], port=places[1][1])
+        await at.has(2, 2)
+        load = asyncio.create_task(at.load())
+        gateway = at.gateway
+        assert gateway is not None
+        for number in range(_CHANGES // 2):
+            await _only(at, number % 2)
+        await gateway.kill()
+        await asyncio.sleep(_QUIET_S)
+        assert await at.servers() == 1, "while the gateway was away"
+        await gateway.again()
+        await _only(at, 0)
+        await gateway.is_saved('"is_ready":false')
+        at.hq.pause()
+        try:
+            await gateway.kill()
+            await gateway.again(until_ready=False)
+            await asyncio.sleep(_QUIET_S)
+            assert await at.servers() == 1, "while HQ was away"
+        finally:
+            at.hq.resume()
+        await _only(at, 1)
+        load.cancel()
+        await asyncio.gather(load, return_exceptions=True)
+        assert not at.failed, f"{at.failed.total()} of {at.answered.total()} requests failed: {dict(at.failed)}"
+        assert at.answered
+
+
+async def _only(at: Balancer, number: int) -> None:
+    """Of the two this one is used, once HAProxy has seen it; then the other one leaves."""
+    await at.hq.report(f"web-{number}", is_ready=True)
+    await at.has(2, 2)
+    await at.hq.report(f"web-{1 - number}", is_ready=False)
+    await at.has(1, 1)
 
 
 async def _one_host(directory: Path, path: Path) -> None:

@@ -16,6 +16,7 @@ from tests.judges import (
     haproxy,
     interop,
     javascript,
+    nginx,
     prometheus,
     suites,
 )
@@ -51,13 +52,16 @@ JUDGES: Final[dict[str, Judge]] = {
     "dns-dig": gateway_judges.dig,
     "dns-kdig": gateway_judges.kdig,
     "dns-dnsmasq": gateway_judges.dnsmasq,
+    "dns-coredns": gateway_judges.coredns,
     "dns-go": gateway_judges.dns_go,
     "dns-grpc": gateway_judges.dns_grpc,
     "dns-libc": gateway_judges.dns_libc,
     "dns-haproxy": haproxy.haproxy,
+    "dns-nginx": nginx.nginx,
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,
+    "consul-spring": gateway_judges.consul_spring,
     "consul-traefik": gateway_judges.consul_traefik,
 }
 

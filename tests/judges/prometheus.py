@@ -8,13 +8,16 @@ from pathlib import Path
 from typing import Any, Final
 
 import httpx
+import yaml
 
 from tests.judges import tools
 from tests.judges.everyday import on_both
-from tests.judges.processes import free_port, started
+from tests.judges.processes import ROOT, free_port, started
 from tests.judges.replica import INSTANCES, Replica
 from tests.judges.verdict import Verdict
 
+_EXAMPLE: Final = ROOT / "examples/gateways/prometheus.yml"
+_HQ: Final = "http://127.0.0.1:7080"
 _PATIENCE_S: Final = 30.0
 _ALWAYS_UP: Final = 'count_over_time(up{job="hq"}[1m]) >= 3 and min_over_time(up{job="hq"}[1m]) == 1'
 _NOBODY: Final = [{"action": "drop", "source_labels": ["__meta_hq_instance"], "regex": ".*"}]  # found is enough
@@ -49,13 +52,15 @@ async def prometheus(directory: Path) -> Verdict:
 def _config(replica: Replica) -> dict[str, Any]:
     secure = {"tls_config": {"ca_file": str(replica.ca)}, "authorization": {"credentials": replica.token}}
     more: dict[str, Any] = secure if replica.ca else {}
-    found = {"url": f"{replica.base}/sd/prometheus?service=web&port=http&ready=any", "refresh_interval": "1s", **more}
+    [example] = yaml.safe_load(_EXAMPLE.read_text())["scrape_configs"]
+    [found] = example["http_sd_configs"]
+    found |= {"url": found["url"].replace(_HQ, replica.base), "refresh_interval": "1s", **more}
     scheme = replica.base.partition(":")[0]
     return {
         "global": {"scrape_interval": "1s"},
         "scrape_configs": [
             {"job_name": "hq", "scheme": scheme, "static_configs": [{"targets": [replica.http]}], **more},
-            {"job_name": "found", "http_sd_configs": [found], "relabel_configs": _NOBODY},
+            {**example, "relabel_configs": [*example["relabel_configs"], *_NOBODY]},
         ],
     }
 

@@ -14,11 +14,12 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.judges.processes import must, run
+from tests.judges.processes import ROOT, must, run
 from tests.judges.verdict import Missing
 
 FOLDER: Final = Path(os.environ.get("HQ_JUDGES") or Path.home() / ".cache/hq-judges").absolute()
 _HERE: Final = Path(__file__).parent
+SPRING: Final = ROOT / "examples/gateways/spring"
 _INSTALL: Final = "get it with `.venv/bin/python -m tests.judges --install`"
 _INSTALL_S: Final = 900.0
 _LOOK_S: Final = 60.0
@@ -52,6 +53,7 @@ GO: Final = {
     "consul-template": GoTool(
         "consul-template", "github.com/hashicorp/consul-template", "github.com/hashicorp/consul-template", "v0.41.1"
     ),
+    "coredns": GoTool("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", "v1.12.4"),
     "ghz": GoTool("ghz", "github.com/bojand/ghz/cmd/ghz", "github.com/bojand/ghz", "v0.93.0"),
 }
 
@@ -173,14 +175,26 @@ def _differ(one: Path, other: Path) -> bool:
     return not other.exists() or one.read_bytes() != other.read_bytes()
 
 
+async def spring() -> tuple[Path, str]:
+    """The folder with the jars of the Spring example, and the version of Spring Cloud Consul. Raises Missing."""
+    if shutil.which("java") is None:
+        raise Missing("there is no java on PATH: get it with `apt-get install default-jre-headless`")
+    found = sorted((FOLDER / "spring").glob("spring-cloud-consul-discovery-*.jar"))
+    if not found or _differ(SPRING / "pom.xml", FOLDER / "spring" / "pom.xml"):
+        raise Missing(f"the jars of {SPRING.relative_to(ROOT)} are not in {FOLDER}: {_INSTALL}")
+    return FOLDER / "spring", f"Spring Cloud Consul {found[-1].stem.rpartition('-')[2]}"
+
+
 async def install() -> None:
     """Get everything that is missing; what cannot be had is said, and the rest goes on."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     for step in (
         *(_install_go(name) for name in GO),
         _install_node(),
-        _install_java(),
-        _install_prometheus(),
+        _install_jars(_HERE / "java" / "pom.xml", FOLDER / "java"),
+        _install_jars(SPRING / "pom.xml", FOLDER / "spring"),
+        _install_debian("prometheus", PROMETHEUS),
+        _install_debian("nginx", NGINX),
         _install_envoy(),
         _install_prefork(),
     ):
@@ -209,24 +223,26 @@ async def _install_node() -> None:
     await must(("npm", "ci", "--no-audit", "--no-fund", "--prefix", folder), _INSTALL_S)
 
 
-async def _install_java() -> None:
-    folder = FOLDER / "java"
+async def _install_jars(pom: Path, folder: Path) -> None:
+    if not _differ(pom, folder / "pom.xml"):
+        return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    shutil.copy(_HERE / "java" / "pom.xml", folder)
+    shutil.copy(pom, folder)
     print("mvn dependency:copy-dependencies", flush=True)
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
     await must(("mvn", "-q", "-B", "-f", folder / "pom.xml", goal, f"-DoutputDirectory={folder}"), _INSTALL_S)
 
 
-async def _install_prometheus() -> None:
-    """Debian's package, unpacked and not installed: installing it would start a service."""
-    if shutil.which("prometheus") or PROMETHEUS.exists() or not shutil.which("dpkg-deb"):
+async def _install_debian(name: str, path: Path) -> None:
+    """A package of Debian's, unpacked and not installed: installing it would start a service."""
+    if shutil.which(name) or path.exists() or not shutil.which("dpkg-deb"):
         return
     folder = FOLDER / "debian"
     folder.mkdir(exist_ok=True)
-    print("apt-get download prometheus", flush=True)
-    await must(("sh", "-c", f"cd '{folder}' && apt-get download -q prometheus && dpkg-deb -x prometheus_*.deb ."), 300)
+    print(f"apt-get download {name}", flush=True)
+    await must(("sh", "-c", f"cd '{folder}' && apt-get download -q {name} && dpkg-deb -x {name}_*.deb ."), 300)
 
 
 PROMETHEUS: Final = FOLDER / "debian/usr/bin/prometheus"
+NGINX: Final = FOLDER / "debian/usr/sbin/nginx"

@@ -18,7 +18,7 @@ from xdspb.v1 import xds_pb2 as pb
 NAMES = st.sampled_from(
     ["web", "web/grpc", "db", "/all", "*", "", ";", "web;odd", "web;a=b", "%00", "nobody", "x" * 300]
 )
-REQUESTS = st.builds(
+REQUESTS: st.SearchStrategy[dict[str, Any]] = st.builds(
     dict,
     type_url=st.sampled_from([*(kind.value for kind in ResourceType), "", "type.googleapis.com/Other"]),
     resource_names_subscribe=st.lists(NAMES, max_size=4),
