@@ -20,6 +20,7 @@ class _ListedService(NamedTuple):
     cluster: str
 
 
+_MOST_CHANGED: Final = 1_000
 _NOTHING: Final = _ListedService(frozenset(), "")
 
 
@@ -48,6 +49,8 @@ class XdsListing:
 
     def _on_services_changed(self, services: Collection[str]) -> None:
         self._changed.update(services or {*self._picture.services, *self._services})
+        if len(self._changed) > _MOST_CHANGED + 2 * len(self._picture.services):
+            self._update()  # names of services that came and went must not pile up where nobody reads
 
     def _update(self) -> None:
         changed, self._changed = self._changed, set()

@@ -349,6 +349,14 @@ def test_an_envoy_has_routes_to_what_it_may_read_and_never_two_of_one_domain() -
     assert [host.name for host in routes.virtual_hosts] == ["Web"]
 
 
+def test_services_that_come_and_go_leave_nothing_where_nobody_asks_for_all() -> None:
+    one = client(*THREE)
+    for number in range(3_000):
+        one.pictured.put(known(f"s-{number}", f"s{number}"))
+        one.pictured.drop(("east", f"s-{number}"))
+    assert len(one.resources._listing._changed) < 1_100
+
+
 def test_a_route_stays_while_a_location_was_never_heard() -> None:
     one = client(*THREE[:2], known("db-1", "db"), heard=["east"], unheard=["west"])
     one.wants(LDS, node=envoy_node())
