@@ -12,6 +12,7 @@ from typing import Final
 
 from cms.calendar_rules import rule_of
 from cms.hqview.locations import HqFollower
+from cms.journal import LedgerJournal
 from cms.ledger.book import TaskLedger
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.calendar import Calendar, CalendarRule
@@ -80,7 +81,8 @@ class CmsController:
         self._ledger = controller.records(LEDGER)
         self._reaches = self.reaches()
         self.orders = CmsOrders(controller, self._reaches)
-        book.barred = self._missing_right
+        self.journal = LedgerJournal(book)
+        book.barred = lambda task: self.journal.note_barred(task, self._missing_right(task))
         self._deciding = controller.reconcile("decide", self._decide, lambda: [ALL], workers=1)
         self._polls: dict[str, int] = {}
         self._confirming: dict[str, None] = {}  # tasks with a requested confirmation, oldest first
@@ -155,8 +157,21 @@ class CmsController:
             if not self.is_deciding:
                 self.locations.look()
             self._look_around(now)
-            self.decision, self._decided_at, self._is_outdated = decide(self.book, now), now, False
+            self._decide_at(now)
+            self._decided_at = now
         return self.decision
+
+    def _decide_at(self, now: float) -> None:
+        """Decide on what is known, and tell recorders if this process is the one whose decisions count."""
+        self.decision, self._is_outdated = decide(self.book, now), False
+        if self.controller.is_acting:
+            self.journal.add_decision(self.decision, now)
+        else:
+            self.journal.end()
+
+    def look_around(self) -> None:
+        """Note now what each decision notes, for who begins to follow."""
+        self._look_around(self.clock.now())
 
     async def wait_for_decision(self, task_id: str, timeout_s: float) -> None:
         """Return when a task no longer waits or has been considered, at the latest after the timeout."""
@@ -281,7 +296,7 @@ class CmsController:
             self._move(change, happens)
         elif not (answered := self._confirm(change, ledger, now)):
             ledger.ClearField("moving")
-            self.decision, self._is_outdated = decide(self.book, now), False
+            self._decide_at(now)
             happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch)
             self._move(change, happens)
         is_more = is_left or answered or bool(happens or ledger.moving)
@@ -311,6 +326,7 @@ class CmsController:
         ledger.ClearField("moving")
         unit = self.book.tasks[asked].unit
         outcome = confirm(self.book, unit, now)
+        self.journal.add_confirmation(asked, outcome, now)
         answered = [task.id for task in self.book.members(unit)]
         if not isinstance(outcome, str) and outcome:
             happens = first_part(ledger, outcome, self.book, self.controller.epoch)

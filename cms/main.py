@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from cms import options
+from cms.replay_command import replay
 from cms.server import CmsServer
 from control.locations import clients_of, credentials_of, locations_of
 from control.process import DevStore, addresses_of, config_of, context_of, run_controller, until_stopped
@@ -22,7 +23,7 @@ from store.port import Store
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="hq-registry", prog_name="cms")
 def cli() -> None:
-    """Run the CMS, which decides what may be taken down now."""
+    """Run the CMS, which decides what may be taken down now; replay what it decided."""
 
 
 @cli.command(cls=ServerCommand)
@@ -78,6 +79,7 @@ async def _serve(
     await until_stopped("cms", server, server.controller, own)
 
 
+cli.add_command(replay)
 cli.add_command(completion)
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from cms.api.admin_api import CmsAdminApi
+from cms.api.ledger_api import LedgerApi
 from cms.api.settings_api import SettingsApi
 from cms.api.tasks_api import CmsApi
 from cms.desk import CmsController, CmsSettings
@@ -60,6 +61,7 @@ class CmsServer:
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, CmsMetricSources(self.desk, wire, sites)))
         methods = [*CmsApi(leave).methods(), *SettingsApi(self.desk).methods(), *CmsAdminApi(leave).methods()]
+        methods += LedgerApi(self.desk).methods()
         self._transports = Transports(methods, self.health, shared, metrics, addresses, grace_s, site=wire)
         self.listening = self._transports.listening
 

@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from hqpb.v1 import instance_pb2
+from recorder import decision_tables
+from recorder.decided import DecisionRow
+from recorder.decision_tables import LedgerChunk
 from recorder.observed import DELETED, Row, is_ready
 
 DAY_MS: Final = 86_400_000
@@ -38,12 +41,17 @@ PRAGMA user_version = {_FORMAT};
 
 
 class Gap(NamedTuple):
-    """Nothing was heard from a location. `until_ms` None: it has not ended."""
+    """Nothing was heard from a location, or a server (`server_name`). `until_ms` None: it has not ended."""
 
     cluster: str
     since_ms: int
     until_ms: int | None
     reason: str
+
+
+def server_name(server: str) -> str:
+    """What CMS, Nanny and Wall-E are called beside the locations, whose names cannot begin so."""
+    return f"@{server}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,14 @@ class Archive:
         return {}, 0
 
     def write(
-        self, now_ms: int, rows: Sequence[Row], gaps: Iterable[Gap], current: Iterable[str], ends: Mapping[str, int]
+        self,
+        now_ms: int,
+        rows: Sequence[Row],
+        gaps: Iterable[Gap],
+        current: Iterable[str],
+        ends: Mapping[str, int],
+        decisions: Sequence[DecisionRow] = (),
+        chunks: Sequence[LedgerChunk] = (),
     ) -> None:
         """Add to the record, all or nothing.
 
@@ -155,6 +170,7 @@ class Archive:
                         )
                     file.executemany("INSERT INTO gap VALUES(NULL, ?, ?, ?, ?)", gaps)
                     file.executemany("INSERT OR REPLACE INTO known VALUES(?, ?)", [(one, now_ms) for one in current])
+                    decision_tables.insert(file, decisions, chunks)
             except BaseException:
                 self._let_go()
                 raise
@@ -188,9 +204,7 @@ class Archive:
     def events(self, which: Selection, since_ms: int, until_ms: int) -> Iterator[tuple[str, Row]]:
         """Changes in [since, until), latest first, each with a token to go on after it."""
         more, parameters = which.condition()
-        for path in reversed(self._files()):
-            if _day_start(path) >= until_ms or _day_start(path) + DAY_MS <= since_ms:
-                continue
+        for path in reversed(self._files_between(since_ms, until_ms)):
             with closing(_reading(path)) as file:
                 found = file.execute(
                     "SELECT seq, at_ms, kind, cluster, instance, service, node, version, ready, reason, message, x''"  # nosec B608: only names of columns
@@ -201,7 +215,10 @@ class Archive:
                     yield f"{path.stem}/{seq}", Row(*rest)
 
     def gaps(self, since_ms: int, until_ms: int, cluster: str = "") -> list[Gap]:
-        """Those that overlap [since, until), latest first; one that goes on over midnight is one."""
+        """Those that overlap [since, until), latest first; one that goes on over midnight is one.
+
+        `cluster`: a location or `server_name`; empty: all locations.
+        """
         found: list[Gap] = []
         for path in self._files():
             with closing(_reading(path)) as file:
@@ -211,7 +228,31 @@ class Archive:
         overlapping = [
             gap for gap in found if gap.since_ms < until_ms and (gap.until_ms is None or gap.until_ms > since_ms)
         ]
-        return [gap for gap in reversed(overlapping) if cluster in ("", gap.cluster)]
+        return [gap for gap in reversed(overlapping) if _is_asked_for(gap.cluster, cluster)]
+
+    def decisions(self, since_ms: int, until_ms: int) -> Iterator[tuple[str, DecisionRow]]:
+        """What servers decided in [since, until), latest first, each with a token to go on after it."""
+        for path in reversed(self._files_between(since_ms, until_ms)):
+            with closing(_reading(path)) as file:
+                for seq, row in decision_tables.decisions(file, since_ms, until_ms):
+                    yield f"{path.stem}/{seq}", row
+
+    def newest_decision(self, server: str) -> int:
+        """When the newest decision on record of a server is from; 0: there is none."""
+        for path in reversed(self._files()):
+            with closing(_reading(path)) as file:
+                if at_ms := decision_tables.newest_decision(file, server):
+                    return at_ms
+        return 0
+
+    def ledger_chunks(self, since_ms: int, until_ms: int) -> Iterator[LedgerChunk]:
+        """The ledger of the CMS before a time, from the last beginning at or before `since` on."""
+        for path in self._files_between(since_ms, until_ms):
+            with closing(_reading(path)) as file:
+                yield from decision_tables.ledger_chunks(file, since_ms, until_ms)
+
+    def _files_between(self, since_ms: int, until_ms: int) -> list[Path]:
+        return [one for one in self._files() if _day_start(one) < until_ms and _day_start(one) + DAY_MS > since_ms]
 
     def counts(self, which: Selection, times_ms: Sequence[int]) -> list[ReadinessCount]:
         """How many instances there were at these rising times, and how many of them ready."""
@@ -249,6 +290,7 @@ class Archive:
             file.execute("PRAGMA synchronous = NORMAL")
             if is_new or not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 _begin(file, before[-1] if before else None, day * DAY_MS)
+            decision_tables.create_tables(file)
         except BaseException:
             file.close()
             raise
@@ -297,7 +339,9 @@ def _begin(file: sqlite3.Connection, before: Path | None, day_ms: int) -> None:
 
 
 def _reading(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=5.0)
+    return sqlite3.connect(
+        f"file:{path}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
+    )  # one after the other
 
 
 def _rows_at(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
@@ -318,11 +362,16 @@ def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str, sees: Calla
         (when_ms, when_ms),
     )
     for since_ms, reason, of in open_gaps:
-        if cluster in ("", of) and sees(of):
+        if _is_asked_for(of, cluster) and sees(of):
             return when_ms - since_ms if since_ms else 0, f"{of}: {reason}" if of else reason
     known = file.execute("SELECT cluster, until_ms FROM known").fetchall()
-    until_ms = min((at_ms for of, at_ms in known if cluster in ("", of) and sees(of)), default=when_ms)
+    until_ms = min((at_ms for of, at_ms in known if _is_asked_for(of, cluster) and sees(of)), default=when_ms)
     return max(0, when_ms - until_ms), ""
+
+
+def _is_asked_for(name: str, cluster: str) -> bool:
+    """Whether a gap is of this location or server; `cluster` empty: of any location."""
+    return cluster == name if cluster else not name.startswith(server_name(""))
 
 
 def _join(found: list[Gap], gap: Gap) -> None:

@@ -2,63 +2,57 @@
 
 from __future__ import annotations
 
-import asyncio
 import heapq
-import sqlite3
-from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, TypeVar
+from collections.abc import Callable
+from typing import Any, Final
 
 from google.protobuf import duration_pb2, timestamp_pb2
 
 from historypb.v1 import history_pb2 as pb
 from recorder.archive import Archive, Gap, Selection
 from recorder.observed import Row
+from recorder.record_readers import RecordReaders
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import DeadlineExceeded, Retry, invalid
+from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
 
-_SERVICE: Final = ServiceTable("history.v1.HistoryService")
+SERVICE: Final = ServiceTable("history.v1.HistoryService")
 _SEEN: Final = narrowed_reach(Of.INSTANCE)
 _EVENTS: Final = 100
 _PAGE: Final = 1_000
 _STEPS: Final = 1_000
-_READERS: Final = 2  # threads; what is recorded is written in another one, which must not wait for them
-_LONGEST_S: Final = 30.0
-_LOOKED_EVERY: Final = 1_000  # changes, some milliseconds
-T = TypeVar("T")
 
 
 class HistoryApi:
     """The service. What a caller may not read of the present it is not shown of the past."""
 
-    def __init__(self, archive: Archive, clock: Clock) -> None:
-        self._archive, self._clock = archive, clock
-        self._readers = asyncio.Semaphore(_READERS)
+    def __init__(self, archive: Archive, clock: Clock, readers: RecordReaders) -> None:
+        self._archive, self._clock, self._readers = archive, clock, readers
 
     def methods(self) -> list[Method]:
         """All calls; each only reads."""
         return [
-            _SERVICE.unary(pb.ListEventsRequest, self._list_events, READ, _SEEN),
-            _SERVICE.unary(pb.FindInstancesAtRequest, self._find_at, READ, _SEEN),
-            _SERVICE.unary(pb.CountInstancesOverTimeRequest, self._count, READ, _SEEN),
+            SERVICE.unary(pb.ListEventsRequest, self._list_events, READ, _SEEN),
+            SERVICE.unary(pb.FindInstancesAtRequest, self._find_at, READ, _SEEN),
+            SERVICE.unary(pb.CountInstancesOverTimeRequest, self._count, READ, _SEEN),
         ]
 
     async def _list_events(self, request: pb.ListEventsRequest, call: Call) -> Answer:
-        since_ms, until_ms = self._span(request)
-        size = _page_size(request.page_size, _EVENTS)
-        which, until = _selection(request), self._until(call)
+        since_ms, until_ms = span_of(request, self._clock)
+        size = page_size(request.page_size, _EVENTS)
+        which, until = _selection(request), self._readers.until(call)
 
         def read() -> pb.ListEventsResponse:
             answer, last = pb.ListEventsResponse(), ""
             found = self._gaps(since_ms, until_ms, which.cluster, call.access)
-            gaps = [(_gap_token(gap), gap.since_ms, gap_event(gap, since_ms)) for gap in found]
+            gaps = [(gap_token(gap), gap.since_ms, gap_event(gap, since_ms)) for gap in found]
             changes = (
                 (token, row.at_ms, row_event(row))
-                for token, row in self._in_time(self._archive.events(which, since_ms, until_ms), until)
+                for token, row in self._readers.in_time(self._archive.events(which, since_ms, until_ms), until)
                 if call.access.covers(row.service, row.node, cluster=row.cluster)
             )
             is_after = not request.page_token
@@ -74,13 +68,13 @@ class HistoryApi:
                 raise invalid("page_token", "is of no event on record: begin with the first page")
             return answer
 
-        return MessageAnswer(await self._reading(read))
+        return MessageAnswer(await self._readers.run(read))
 
     async def _find_at(self, request: pb.FindInstancesAtRequest, call: Call) -> Answer:
         if not request.HasField("time"):
             raise invalid("time", "say when")
-        time_ms = _milliseconds("time", request.time)
-        size = _page_size(request.page_size, _PAGE)
+        time_ms = milliseconds("time", request.time)
+        size = page_size(request.page_size, _PAGE)
 
         def read() -> pb.FindInstancesAtResponse:
             moment = self._archive.at(time_ms, _selection(request), _sees(call.access))
@@ -96,13 +90,13 @@ class HistoryApi:
             answer.age.FromMilliseconds(moment.age_ms)
             return answer
 
-        return MessageAnswer(await self._reading(read))
+        return MessageAnswer(await self._readers.run(read))
 
     async def _count(self, request: pb.CountInstancesOverTimeRequest, call: Call) -> Answer:
         if not request.service_id:
             raise invalid("service_id", "name a service")
-        since_ms, until_ms = self._span(request)
-        step_ms = _milliseconds("step", request.step) or 60_000
+        since_ms, until_ms = span_of(request, self._clock)
+        step_ms = milliseconds("step", request.step) or 60_000
         if step_ms < 1_000 or (until_ms - since_ms) // step_ms >= _STEPS:
             raise invalid("step", f"at least a second, and at most {_STEPS} steps from since to until")
         if not call.access.covers_service(request.service_id):
@@ -118,48 +112,29 @@ class HistoryApi:
             for time_ms, (instances, ready, least_ready) in zip(times, counts, strict=True):
                 in_gap = any(g.since_ms <= time_ms and (g.until_ms is None or before_ms < g.until_ms) for g in gaps)
                 answer.count.add(
-                    time=_timestamp(time_ms), instances=instances, ready=ready, in_gap=in_gap, least_ready=least_ready
+                    time=timestamp(time_ms), instances=instances, ready=ready, in_gap=in_gap, least_ready=least_ready
                 )
                 before_ms = time_ms
             return answer
 
-        return MessageAnswer(await self._reading(read))
+        return MessageAnswer(await self._readers.run(read))
 
     def _gaps(self, since_ms: int, until_ms: int, cluster: str, access: Access) -> list[Gap]:
         """Those of locations within reach: the others are not told of."""
         sees = _sees(access)
         return [gap for gap in self._archive.gaps(since_ms, until_ms, cluster) if sees(gap.cluster)]
 
-    async def _reading(self, read: Callable[[], T]) -> T:
-        async with self._readers:
-            try:
-                return await asyncio.to_thread(read)
-            except (sqlite3.Error, OSError) as error:
-                raise Retry(f"the record cannot be read: {error}") from error
 
-    def _until(self, call: Call) -> float:
-        """When a thread stops looking, which cannot be cancelled."""
-        longest = self._clock.now() + _LONGEST_S
-        return longest if call.deadline is None else min(call.deadline, longest)
-
-    def _in_time(self, items: Iterable[T], until: float) -> Iterator[T]:
-        """Raises DeadlineExceeded."""
-        for number, item in enumerate(items, 1):
-            if number % _LOOKED_EVERY == 0 and self._clock.now() > until:
-                raise DeadlineExceeded(
-                    "that is too much to look through: name a service, an instance or a shorter time"
-                )
-            yield item
-
-    def _span(self, request: Any) -> tuple[int, int]:
-        since_ms = _milliseconds("since", request.since) if request.HasField("since") else 0
-        until_ms = _milliseconds("until", request.until) if request.HasField("until") else self._clock.wall_ms() + 1
-        if since_ms >= until_ms:
-            raise invalid("since", "is not before until")
-        return since_ms, until_ms
+def span_of(request: Any, clock: Clock) -> tuple[int, int]:
+    """From when until before when a request asks, in milliseconds. Raises InvalidRequest."""
+    since_ms = milliseconds("since", request.since) if request.HasField("since") else 0
+    until_ms = milliseconds("until", request.until) if request.HasField("until") else clock.wall_ms() + 1
+    if since_ms >= until_ms:
+        raise invalid("since", "is not before until")
+    return since_ms, until_ms
 
 
-def _milliseconds(field: str, value: timestamp_pb2.Timestamp | duration_pb2.Duration) -> int:
+def milliseconds(field: str, value: timestamp_pb2.Timestamp | duration_pb2.Duration) -> int:
     """Raises ServiceError for what is no time: nanos below 0, years beyond 9999."""
     try:
         return value.ToMilliseconds()
@@ -170,7 +145,7 @@ def _milliseconds(field: str, value: timestamp_pb2.Timestamp | duration_pb2.Dura
 def row_event(row: Row) -> pb.Event:
     """A change as the API shows it."""
     return pb.Event(
-        time=_timestamp(row.at_ms),
+        time=timestamp(row.at_ms),
         kind=row.kind,  # type: ignore[arg-type]
         cluster=row.cluster,
         instance_id=row.instance,
@@ -185,14 +160,14 @@ def row_event(row: Row) -> pb.Event:
 def gap_event(gap: Gap, since_ms: int) -> pb.Event:
     """A gap as the API shows it, from the time on that was asked for."""
     event = pb.Event(
-        time=_timestamp(max(gap.since_ms, since_ms)),
+        time=timestamp(max(gap.since_ms, since_ms)),
         kind=pb.EVENT_KIND_GAP,
         cluster=gap.cluster,
         reason="Gap",
         message=gap.reason,
     )
     if gap.until_ms is not None:
-        event.until.CopyFrom(_timestamp(gap.until_ms))
+        event.until.CopyFrom(timestamp(gap.until_ms))
     return event
 
 
@@ -205,17 +180,20 @@ def _selection(request: Any) -> Selection:
     return Selection(request.service_id, request.instance_id, request.node, request.cluster)
 
 
-def _page_size(asked: int, default: int) -> int:
+def page_size(asked: int, default: int) -> int:
+    """How many go on a page. Raises InvalidRequest."""
     if asked < 0:
         raise invalid("page_size", "is negative")
     return min(asked or default, _PAGE)
 
 
-def _gap_token(gap: Gap) -> str:
+def gap_token(gap: Gap) -> str:
+    """Where a page goes on after a gap."""
     return f"gap/{gap.cluster}/{gap.since_ms}"
 
 
-def _timestamp(ms: int) -> timestamp_pb2.Timestamp:
+def timestamp(ms: int) -> timestamp_pb2.Timestamp:
+    """A time of the API."""
     stamp = timestamp_pb2.Timestamp()
     stamp.FromMilliseconds(ms)
     return stamp

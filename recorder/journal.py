@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from hqclient import Client, HqApiError
-from recorder.archive import DAY_MS, Archive, Gap
+from recorder.archive import DAY_MS, Archive, Gap, server_name
+from recorder.decided import DecisionRow
+from recorder.decision_tables import LedgerChunk
 from recorder.observed import ObservedLocation, Row, Step
+from recorder.servers import ServerSource
 from serving.clock import Clock
 
 log = logging.getLogger(__name__)
@@ -28,27 +31,32 @@ class _Batch:
     """What is written next. `ended`: when gaps that are on record end; `current`: locations known up to now."""
 
     rows: list[Row] = field(default_factory=list)
+    decisions: list[DecisionRow] = field(default_factory=list)
+    chunks: list[LedgerChunk] = field(default_factory=list)
     gaps: list[Gap] = field(default_factory=list)
     ended: dict[str, int] = field(default_factory=dict)
     current: set[str] = field(default_factory=set)
 
     def __bool__(self) -> bool:
-        return bool(self.rows or self.gaps or self.ended or self.current)
+        return bool(self.rows or self.decisions or self.chunks or self.gaps or self.ended or self.current)
 
 
 class Journal:
-    """Follows locations and writes what they show.
+    """Follows locations, and CMS, Nanny and Wall-E, and writes what they show.
 
     While the disk takes nothing, nothing is recorded and serving goes on; afterwards the difference is, behind a gap.
 
     Attributes:
         trouble: why nothing is being written; empty: it is.
-        gaps: by location, since when nothing is heard from it, and why.
-        known_ms: by location, up to when the record is complete.
+        gaps: by location or server (`server_name`), since when nothing is heard from it, and why.
+        known_ms: likewise, up to when the record is complete.
     """
 
-    def __init__(self, archive: Archive, clients: Mapping[str, Client], clock: Clock) -> None:
-        self._archive, self._clients, self._clock = archive, clients, clock
+    def __init__(
+        self, archive: Archive, clients: Mapping[str, Client], clock: Clock, sources: Sequence[ServerSource] = ()
+    ) -> None:
+        self._archive, self._clients, self._clock, self._sources = archive, clients, clock, sources
+        self._newest: dict[str, int] = {}
         self._locations: dict[str, ObservedLocation] = {}
         self._batch = _Batch()
         self._last_ms = 0
@@ -60,8 +68,8 @@ class Journal:
 
     @property
     def locations(self) -> list[str]:
-        """The names of those that are followed."""
-        return list(self._clients)
+        """The names of those that are followed, servers included."""
+        return [*self._clients, *(server_name(one.server) for one in self._sources)]
 
     @property
     def instances(self) -> int:
@@ -70,9 +78,10 @@ class Journal:
 
     def staleness_s(self) -> float | None:
         """For how long a location has not been known; None: one never was."""
-        if not all(name in self.known_ms for name in self._clients):
+        known_ms = [self.known_ms.get(name, 0) for name in self._clients]
+        if not all(known_ms):
             return None
-        return max(0, self._clock.wall_ms() - min(self.known_ms.values(), default=0)) / 1_000 if self.known_ms else 0.0
+        return max(0, self._clock.wall_ms() - min(known_ms)) / 1_000 if known_ms else 0.0
 
     async def run(self) -> None:
         """Until cancelled."""
@@ -81,17 +90,25 @@ class Journal:
             async with asyncio.TaskGroup() as group:
                 for name in self._clients:
                     group.create_task(self._follow(name), name=f"record {name}")
+                for source in self._sources:
+                    running = source.run(self, self._newest.get(source.server, 0))
+                    group.create_task(running, name=f"record {source.server}")
                 group.create_task(self._write_on(), name="write")
         finally:
-            await self._write(self._now_ms())
+            await self._write(self.now_ms())
 
     async def _load(self) -> None:
         for name in self._clients:
             recorded, until_ms = await asyncio.to_thread(self._archive.newest, name)
             self._locations[name] = ObservedLocation(name, recorded)
-            self._last_ms = max(self._last_ms, min(until_ms, self._now_ms()))
+            self._last_ms = max(self._last_ms, min(until_ms, self.now_ms()))
             if until_ms:
                 self.known_ms[name] = until_ms
+            self._begin_gap(name, until_ms, NOT_RUNNING if until_ms else NOTHING_BEFORE)
+        for source in self._sources:
+            name = server_name(source.server)
+            _, until_ms = await asyncio.to_thread(self._archive.newest, name)
+            self._newest[source.server] = await asyncio.to_thread(self._archive.newest_decision, source.server)
             self._begin_gap(name, until_ms, NOT_RUNNING if until_ms else NOTHING_BEFORE)
 
     async def _follow(self, name: str) -> None:
@@ -99,7 +116,7 @@ class Journal:
             try:
                 async with self._clients[name].watch() as items:
                     async for item in items:
-                        self._add(name, self._locations[name].apply(item, self._now_ms()))
+                        self._add(name, self._locations[name].apply(item, self.now_ms()))
             except HqApiError as error:
                 log.warning("%s cannot be followed: %s", name, error)
                 self._add(name, Step(gap=f"HQ refuses: {error.message}"))
@@ -110,24 +127,41 @@ class Journal:
             return  # what is lost is found again by comparing
         self._batch.rows.extend(step.rows)
         if step.gap:
-            self._begin_gap(name, self._now_ms(), step.gap)
+            self._begin_gap(name, self.now_ms(), step.gap)
         if step.is_current:
-            self._batch.current.add(name)
-            if (gap := self.gaps.pop(name, None)) is not None:
-                self._end_gap(gap)
+            self._note_current(name)
+
+    def add_decisions(self, server: str, rows: Sequence[DecisionRow], chunks: Sequence[LedgerChunk] = ()) -> bool:
+        """Record these; the server is known up to now. False: nothing is recorded now, begin anew later."""
+        if self.trouble:
+            return False
+        self._batch.decisions.extend(rows)
+        self._batch.chunks.extend(chunks)
+        self._note_current(server_name(server))
+        return True
+
+    def lose_server(self, server: str, reason: str) -> None:
+        """Nothing is heard from it."""
+        if not self.trouble:
+            self._begin_gap(server_name(server), self.now_ms(), reason)
+
+    def _note_current(self, name: str) -> None:
+        self._batch.current.add(name)
+        if (gap := self.gaps.pop(name, None)) is not None:
+            self._end_gap(gap)
 
     def _end_gap(self, gap: Gap) -> None:
         if gap in self._batch.gaps:
-            self._batch.gaps[self._batch.gaps.index(gap)] = gap._replace(until_ms=self._now_ms())
+            self._batch.gaps[self._batch.gaps.index(gap)] = gap._replace(until_ms=self.now_ms())
         else:
-            self._batch.ended[gap.cluster] = self._now_ms()
+            self._batch.ended[gap.cluster] = self.now_ms()
 
     def _begin_gap(self, name: str, since_ms: int, reason: str) -> None:
         if name not in self.gaps:
             self.gaps[name] = gap = Gap(name, since_ms, None, reason)
             self._batch.gaps.append(gap)
 
-    def _now_ms(self) -> int:
+    def now_ms(self) -> int:
         """Never earlier than what was recorded before: an order by time is the order in which things were heard."""
         now_ms = self._clock.wall_ms()
         is_set_back = now_ms < self._last_ms - _STEP_BACK_MS
@@ -141,7 +175,7 @@ class Journal:
         pruned_day = -1
         while True:
             await asyncio.sleep(_FLUSH_S if not self.trouble else _RETRY_S)
-            now_ms = self._now_ms()
+            now_ms = self.now_ms()
             await self._write(now_ms)
             if not self.trouble and now_ms // DAY_MS != pruned_day:
                 pruned_day = now_ms // DAY_MS
@@ -160,7 +194,8 @@ class Journal:
                 await self._catch_up(now_ms)
             batch, self._batch = self._batch, _Batch()
             if batch:
-                await asyncio.to_thread(self._archive.write, now_ms, batch.rows, batch.gaps, batch.current, batch.ended)
+                where = batch.gaps, batch.current, batch.ended
+                await asyncio.to_thread(self._archive.write, now_ms, batch.rows, *where, batch.decisions, batch.chunks)
         except (sqlite3.Error, OSError) as error:
             self._stop_recording(f"the record cannot be written: {error}", now_ms)
             return
@@ -171,7 +206,7 @@ class Journal:
         if not self.trouble:
             log.warning("%s; what happens now is missing in it", why)
         self.trouble, self._batch = why, _Batch()
-        for name in self._clients:
+        for name in self.locations:
             earlier = self.gaps.get(name)
             since_ms = min(self.known_ms.get(name, now_ms), earlier.since_ms if earlier is not None else now_ms)
             self.gaps[name] = Gap(name, since_ms, None, why)
@@ -183,6 +218,6 @@ class Journal:
             recorded, _ = await asyncio.to_thread(self._archive.newest, name)
             location.start_from(recorded)
         rows = [row for location in self._locations.values() for row in location.difference(now_ms)]
-        self._batch = _Batch(rows, [*self.gaps.values()])
+        self._batch = _Batch(rows, gaps=[*self.gaps.values()])
         self.trouble = ""
         log.info("the record is written again")

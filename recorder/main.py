@@ -14,6 +14,7 @@ from control.process import addresses_of, listening_flags, run_program, security
 from hqcli.completion import completion
 from recorder.archive import Archive
 from recorder.server import RecorderProcess
+from recorder.servers import CmsSource, NannySource, ServerProcesses, WalleSource
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
@@ -23,11 +24,22 @@ from serving.flags import Duration, Flags, ServerCommand, limits_of, together, t
 from serving.process import when_told_to_stop
 
 FLAGS: Final = Flags("HQ_RECORDER_")
-_record, _processes = FLAGS.under("Record"), FLAGS.under("Processes")
+_record, _processes, _servers = FLAGS.under("Record"), FLAGS.under("Processes"), FLAGS.under("HQ and CMS")
+_SOURCES: Final = {"cms": CmsSource, "nanny": NannySource, "walle": WalleSource}
 _MIB: Final = 1 << 20
 
 _recording: Final = together(
     location_flags(FLAGS, "  [default: default=127.0.0.1:7071]"),
+    *(
+        _servers.option(
+            f"--{server}", server, default="", metavar="HOST:PORT,...", help=f"Processes of {name}, to record {what}."
+        )
+        for server, name, what in (
+            ("cms", "the CMS", "its ledger and decisions"),
+            ("nanny", "Nanny", "what was ordered and done"),
+            ("walle", "Wall-E", "repairs, and what switched them off"),
+        )
+    ),
     _record.option(
         "--dir",
         "directory",
@@ -71,7 +83,8 @@ def serve(**given: Any) -> None:
 
 async def _serve(given: dict[str, Any], security: Security | None) -> None:
     locations = locations_of(given, "default=127.0.0.1:7071")
-    credentials = credentials_of(given, [one for each in locations.values() for one in each])
+    servers = {name: [one.strip() for one in given[name].split(",") if one.strip()] for name in _SOURCES}
+    credentials = credentials_of(given, [one for each in (*locations.values(), *servers.values()) for one in each])
     name = f"{socket.gethostname()}-recorder-{secrets.token_hex(4)}"
     clock, tracing = SystemClock(), tracing_to(given["otlp"], "recorder", name)
     shared = ServerContext(limits_of(given), clock, RequestIds(name), security, tracing)
@@ -80,7 +93,11 @@ async def _serve(given: dict[str, Any], security: Security | None) -> None:
     except OSError as error:
         raise click.UsageError(f"--dir {given['directory']}: {error.strerror}") from error
     clients = clients_of(locations, credentials)
-    server = RecorderProcess(archive, clients, shared, addresses_of(given, "HQ_RECORDER_"), given["grace"])
+    sources = [
+        _SOURCES[name](ServerProcesses(addresses, credentials)) for name, addresses in servers.items() if addresses
+    ]
+    addresses = addresses_of(given, "HQ_RECORDER_")
+    server = RecorderProcess(archive, clients, shared, addresses, given["grace"], sources)
     when_told_to_stop(server.stop)
     await server.serve()
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from hqclient import Client
 from recorder.archive import Archive
+from recorder.decisions_api import DecisionsApi
 from recorder.history_api import HistoryApi
 from recorder.journal import Journal
 from recorder.metrics import METRICS, RecorderMetricSources
+from recorder.record_readers import RecordReaders
+from recorder.servers import ServerSource
 from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
@@ -49,13 +52,15 @@ class RecorderProcess:
         shared: ServerContext,
         addresses: Addresses,
         grace_s: float = 5.0,
+        sources: Sequence[ServerSource] = (),
     ) -> None:
         self._archive, self._clients = archive, clients
-        self.journal = Journal(archive, clients, shared.clock)
+        self.journal = Journal(archive, clients, shared.clock, sources)
         self.health = RecorderHealth(self.journal)
         metrics = process_metrics(shared)
         metrics.register(Table(METRICS, RecorderMetricSources(self.journal, archive)))
-        self.methods = HistoryApi(archive, shared.clock).methods()
+        reading = archive, shared.clock, RecordReaders(shared.clock)
+        self.methods = [*HistoryApi(*reading).methods(), *DecisionsApi(*reading).methods()]
         self._transports = Transports(self.methods, self.health, shared, metrics, addresses, grace_s)
         self.listening = self._transports.listening
 

@@ -66,7 +66,7 @@ PAGES: Final = (
         "`serving/errors.py` and `hq/errors.py` list",
         _OTHERS,
     ),
-    Page("api-cms.md", "API reference: the CMS", "cmspb/v1", "cms.v1", ("cms.proto",)),
+    Page("api-cms.md", "API reference: the CMS", "cmspb/v1", "cms.v1", ("cms.proto", "record.proto")),
     Page("api-history.md", "API reference: the recorder", "historypb/v1", "history.v1", ("history.proto",)),
     Page("api-nanny.md", "API reference: Nanny", "nannypb/v1", "nanny.v1", ("service.proto",)),
     Page(

@@ -24,7 +24,7 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "count": ("hqctl count web", "hqctl count --by node --not-ready", "hqctl count web --by revision -o json"),
     "watch": ("hqctl watch web", "hqctl watch --node node-a -o lines", "hqctl watch web --only-changes -o json"),
     "why": ("hqctl why web-1", "hqctl why web-1 -o jsonpath='{.summary}'"),
-    "history": ("hqctl history events web --since 2h", "hqctl history find web --at 03:10"),
+    "history": ("hqctl history events web --since 2h", "hqctl history find web --at 03:10", "hqctl history decisions"),
     "describe": ("hqctl describe web-1", "hqctl describe web-1 -o json"),
     "apply": (
         "hqctl apply -f web.yaml",

@@ -55,6 +55,7 @@ class InstanceIndex:
 
     Attributes:
         certain: locations that are known to be up to date.
+        unrecorded: instances that a record of the ledger may not have as they are; None: nobody records.
     """
 
     def __init__(self, budgets: Budgets, patience_s: float) -> None:
@@ -62,6 +63,7 @@ class InstanceIndex:
         self.instances: dict[InstanceKey, Instance] = {}
         self.certain: frozenset[str] = frozenset()
         self.tallies: dict[str, BudgetTally] = {}
+        self.unrecorded: set[InstanceKey] | None = None
         self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
@@ -88,6 +90,8 @@ class InstanceIndex:
             self._leave(instance)
             self._on[instance.host].discard(key)
             self.hearing.forget(key)
+            if self.unrecorded is not None:
+                self.unrecorded.add(key)
 
     def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
         """HQ received a report of it at this time or later; `interval_s`: its own report interval, if it has one."""
@@ -214,6 +218,8 @@ class InstanceIndex:
 
     def _assess(self, instance: Instance) -> None:
         """Enter an instance into the sums as it stands now."""
+        if self.unrecorded is not None:
+            self.unrecorded.add(instance.key)
         place = TallyPlace.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
         names = self.budgets.names_selecting(instance) if instance.counts else ()
         entered = _Entered(place, names, self.is_lost(instance))

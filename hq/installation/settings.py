@@ -25,15 +25,14 @@ def settings_of(plan: InstallationPlan, machine: str = "") -> dict[str, str]:
         "replica_words": " ".join(_at(hq, 7071)),
         "replica_list": ", ".join(_at(hq, 7071)),
         "agent_ports": ",".join(_at(hq, 7072)),
-        "cms": ",".join(_at(hq, 7271)),
-        "recorder": ",".join(_at(hq, 7871)),
         "hq_pages": _quote_addresses(_at(hq, 7080)),
         "controller_pages": _quote_addresses(each for port in (7280, 7380, 7480, 7880) for each in _at(hq, port)),
         "federated_pages": _quote_addresses(_at(hq, 7180)),
         "etcd_pages": _quote_addresses(_at(etcd, 2381)),
         "discovery": "\n".join(_discovery(_at(hq, 7080))),
     }
-    values |= {f"{name}_words": " ".join(_at(hq, port)) for name, port in _CONTROLLERS}
+    for name, port in _CONTROLLERS:
+        values |= {name: ",".join(_at(hq, port)), f"{name}_words": " ".join(_at(hq, port))}
     return values if not machine else {**values, "name": machine, "address": plan.machines[machine]}
 
 

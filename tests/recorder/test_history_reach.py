@@ -16,6 +16,7 @@ from historypb.v1 import history_pb2 as pb
 from recorder.archive import DAY_MS, Archive, Gap, Moment
 from recorder.history_api import HistoryApi
 from recorder.observed import Row
+from recorder.record_readers import RecordReaders
 from serving.calls.methods import Call
 from serving.clock import SystemClock
 from serving.errors import DeadlineExceeded
@@ -36,7 +37,11 @@ def call_of(deadline: float | None = None, **scope: Patterns) -> Call:
 
 async def ask(archive: Any, request: Any, call: Call) -> Any:
     name = request.DESCRIPTOR.name.removesuffix("Request")
-    method: Any = next(m for m in HistoryApi(archive, SystemClock()).methods() if m.path.endswith(f"/{name}"))
+    method: Any = next(
+        m
+        for m in HistoryApi(archive, SystemClock(), RecordReaders(SystemClock())).methods()
+        if m.path.endswith(f"/{name}")
+    )
     return getattr(pb, f"{name}Response").FromString((await method.run(request, call)).proto())
 
 
@@ -73,7 +78,7 @@ class SlowArchive:
 
 async def test_readers_leave_threads_to_what_is_recorded() -> None:
     archive, now = SlowArchive(), Timestamp(seconds=1)
-    api = HistoryApi(archive, SystemClock())  # type: ignore[arg-type]
+    api = HistoryApi(archive, SystemClock(), RecordReaders(SystemClock()))  # type: ignore[arg-type]
     method: Any = next(m for m in api.methods() if m.path.endswith("/FindInstancesAt"))
     calls = [asyncio.create_task(method.run(pb.FindInstancesAtRequest(time=now), call_of())) for _ in range(100)]
     try:

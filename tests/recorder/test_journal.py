@@ -32,12 +32,18 @@ class FullDisk(Archive):
     writes = reads = 0
 
     def write(
-        self, now_ms: int, rows: Sequence[Row], gaps: Iterable[Gap], current: Iterable[str], ends: Mapping[str, int]
+        self,
+        now_ms: int,
+        rows: Sequence[Row],
+        gaps: Iterable[Gap],
+        current: Iterable[str],
+        ends: Mapping[str, int],
+        *of_servers: Any,
     ) -> None:
         self.writes += 1
         if self.is_full:
             raise sqlite3.OperationalError("database or disk is full")
-        super().write(now_ms, rows, gaps, current, ends)
+        super().write(now_ms, rows, gaps, current, ends, *of_servers)
 
     def check_writable(self) -> None:
         if self.is_full:

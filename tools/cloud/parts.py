@@ -122,7 +122,10 @@ PARTS: Final = (
     Part(
         "recorder",
         "recorder.main",
-        lambda known: ["serve", f"--dir={known.directory / 'record'}", *_FREE, *known.location_flags],
+        lambda known: [
+            *("serve", f"--dir={known.directory / 'record'}", *_FREE, *known.location_flags),
+            *(f"--{name}={known.started[name]}" for name in ("cms", "nanny", "walle")),
+        ],
     ),
     Part(
         "console",

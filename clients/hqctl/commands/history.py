@@ -144,6 +144,57 @@ def find(recorder: _Recorders, service: str, when: float, instance: str, node: s
     recorder.run(work())
 
 
+@history.command(short_help="Show what CMS, Nanny and Wall-E decided and were ordered, latest first.")
+@click.argument("subject", default="")
+@click.option("--server", type=click.Choice(["cms", "nanny", "walle"]), default=None, help="Of this server only.")
+@click.option("--service", default="", help="What touched this service only.")
+@click.option("--node", default="", help="What touched this node only.")
+@click.option("--since", type=MomentParam(), default="1h", help="From then on: 2h (ago), 03:10, or ISO 8601.")
+@click.option("--until", type=MomentParam(), default=None, help="Before then. Default: now.")
+@click.option("--limit", type=click.IntRange(1, 1_000), default=100, help="At most so many.")
+@output_option(*TEXTS)
+@at_recorder
+def decisions(
+    recorder: _Recorders,
+    subject: str,
+    server: str | None,
+    service: str,
+    node: str,
+    since: float,
+    until: float | None,
+    limit: int,
+    output: str,
+) -> None:
+    """Show what was decided of SUBJECT (a task, service, host or project), or of all, and what it was decided on."""
+    request = pb.ListDecisionsRequest(
+        server=server or "", subject=subject, service_id=service, node=node, page_size=limit
+    )
+    request.since.FromMilliseconds(round(since * 1_000))
+    if until is not None:
+        request.until.FromMilliseconds(round(until * 1_000))
+
+    async def work() -> Exit:
+        answer = await recorder.call("ListDecisions", request)
+        if is_data(output):
+            print_data(answer, output)
+        else:
+            names = ("TIME", "SERVER", "SUBJECT", "WHAT", "BY", "WHY")
+            print_table(names, [_decision_row(one) for one in answer.decision])
+            if answer.next_page_token:
+                warn(f"older ones are left out: give --until, or --limit above {limit}")
+        return Exit.OK
+
+    recorder.run(work())
+
+
+def _decision_row(one: pb.Decision) -> tuple[str, ...]:
+    what, why = one.event, "; ".join(filter(None, (one.message, *one.based_on)))
+    if not one.event:
+        end = _local(one.gap_until.ToMilliseconds()) if one.HasField("gap_until") else "now"
+        what, why = _WORDS[pb.EVENT_KIND_GAP], f"until {end}: {one.message}"
+    return _local(one.time.ToMilliseconds()), one.server, one.subject, what, one.by, why
+
+
 def _row(event: pb.Event) -> tuple[str, ...]:
     when = _local(event.time.ToMilliseconds())
     why = event.message or event.reason

@@ -1,5 +1,6 @@
 import datetime
 
+from cmspb.v1 import record_pb2 as _record_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from hqpb.v1 import instance_pb2 as _instance_pb2
@@ -146,3 +147,71 @@ class CountInstancesOverTimeResponse(_message.Message):
     COUNT_FIELD_NUMBER: _ClassVar[int]
     count: _containers.RepeatedCompositeFieldContainer[Count]
     def __init__(self, count: _Optional[_Iterable[_Union[Count, _Mapping]]] = ...) -> None: ...
+
+class Decision(_message.Message):
+    __slots__ = ("time", "server", "subject", "event", "by", "message", "based_on", "service_id", "node", "gap_until")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    EVENT_FIELD_NUMBER: _ClassVar[int]
+    BY_FIELD_NUMBER: _ClassVar[int]
+    MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    BASED_ON_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    GAP_UNTIL_FIELD_NUMBER: _ClassVar[int]
+    time: _timestamp_pb2.Timestamp
+    server: str
+    subject: str
+    event: str
+    by: str
+    message: str
+    based_on: _containers.RepeatedScalarFieldContainer[str]
+    service_id: _containers.RepeatedScalarFieldContainer[str]
+    node: _containers.RepeatedScalarFieldContainer[str]
+    gap_until: _timestamp_pb2.Timestamp
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., server: _Optional[str] = ..., subject: _Optional[str] = ..., event: _Optional[str] = ..., by: _Optional[str] = ..., message: _Optional[str] = ..., based_on: _Optional[_Iterable[str]] = ..., service_id: _Optional[_Iterable[str]] = ..., node: _Optional[_Iterable[str]] = ..., gap_until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ListDecisionsRequest(_message.Message):
+    __slots__ = ("server", "subject", "service_id", "node", "since", "until", "page_size", "page_token")
+    SERVER_FIELD_NUMBER: _ClassVar[int]
+    SUBJECT_FIELD_NUMBER: _ClassVar[int]
+    SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
+    PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    server: str
+    subject: str
+    service_id: str
+    node: str
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    page_size: int
+    page_token: str
+    def __init__(self, server: _Optional[str] = ..., subject: _Optional[str] = ..., service_id: _Optional[str] = ..., node: _Optional[str] = ..., since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ...) -> None: ...
+
+class ListDecisionsResponse(_message.Message):
+    __slots__ = ("decision", "next_page_token")
+    DECISION_FIELD_NUMBER: _ClassVar[int]
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
+    decision: _containers.RepeatedCompositeFieldContainer[Decision]
+    next_page_token: str
+    def __init__(self, decision: _Optional[_Iterable[_Union[Decision, _Mapping]]] = ..., next_page_token: _Optional[str] = ...) -> None: ...
+
+class ReadLedgerRequest(_message.Message):
+    __slots__ = ("since", "until")
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ReadLedgerResponse(_message.Message):
+    __slots__ = ("time", "entry")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    time: _timestamp_pb2.Timestamp
+    entry: _containers.RepeatedCompositeFieldContainer[_record_pb2.LedgerEntry]
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., entry: _Optional[_Iterable[_Union[_record_pb2.LedgerEntry, _Mapping]]] = ...) -> None: ...

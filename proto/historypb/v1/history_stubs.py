@@ -26,3 +26,13 @@ class HistoryServiceStub:
         ] = channel.unary_unary(
             "/history.v1.HistoryService/CountInstancesOverTime", history_pb2.CountInstancesOverTimeRequest.SerializeToString, history_pb2.CountInstancesOverTimeResponse.FromString
         )
+        self.ListDecisions: aio.UnaryUnaryMultiCallable[
+            history_pb2.ListDecisionsRequest, history_pb2.ListDecisionsResponse
+        ] = channel.unary_unary(
+            "/history.v1.HistoryService/ListDecisions", history_pb2.ListDecisionsRequest.SerializeToString, history_pb2.ListDecisionsResponse.FromString
+        )
+        self.ReadLedger: aio.UnaryStreamMultiCallable[
+            history_pb2.ReadLedgerRequest, history_pb2.ReadLedgerResponse
+        ] = channel.unary_stream(
+            "/history.v1.HistoryService/ReadLedger", history_pb2.ReadLedgerRequest.SerializeToString, history_pb2.ReadLedgerResponse.FromString
+        )

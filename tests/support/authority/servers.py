@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+from cmspb.v1 import record_pb2
 from control import ControlConfig
 from hqapi.rules import DENIED_BY_STATE
 from hqclient import Client
@@ -20,6 +21,8 @@ from hqpb.v1 import instance_pb2
 from nanny.server import NannyProcess as NannyServer
 from nanny.world.leave import NoCms
 from recorder.archive import Archive
+from recorder.decided import DecisionRow, ReadersOf
+from recorder.decision_tables import LedgerChunk
 from recorder.observed import CREATED, Row
 from recorder.server import RecorderProcess
 from serving.auth.call_guard import CallGuard
@@ -134,7 +137,9 @@ class Servers:
         archive = Archive(self._folder / "record", 1, 1 << 30)
         now_ms = shared.clock.wall_ms()
         rows = [_recorded(now_ms, *one) for one in (("web-1", "web", "n1"), ("mail-1", "mail", "n2"))]
-        archive.write(now_ms, rows, (), ("ams",), {})
+        made = [_decided(now_ms, *one) for one in (("web", "n1", "uploader-here"), ("mail", "n2", "bob"))]
+        start = record_pb2.LedgerEntry(start=record_pb2.LedgerStart(location=["ams"]))
+        archive.write(now_ms, rows, (), ("ams",), {}, made, [LedgerChunk.of(now_ms, [start])])
         with noted() as rules:
             server = RecorderProcess(archive, {}, shared, ANYWHERE, grace_s=0.1)
         task = asyncio.create_task(server.serve())
@@ -150,6 +155,11 @@ def _recorded(at_ms: int, id_: str, service: str, node: str) -> Row:
     made = instance_pb2.Instance()
     made.meta.id, made.meta.service_id, made.meta.cluster, made.spec.node_name = id_, service, "ams", node
     return Row(at_ms, CREATED, "ams", id_, service, node, 1, False, "", "", made.SerializeToString())
+
+
+def _decided(at_ms: int, service: str, node: str, owner: str) -> DecisionRow:
+    readers = ReadersOf(owners=(owner,), instances=((service, node, "ams"),))
+    return DecisionRow(at_ms, "cms", f"task-{service}", "granted", owner, "", (), (service,), (node,), readers)
 
 
 async def _ended(task: asyncio.Task[None]) -> None:

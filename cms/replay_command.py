@@ -1,0 +1,208 @@
+"""The command `cms replay`: the recorded ledger decided again, under its own rules or under others."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+import click
+from google.protobuf import json_format
+
+from cms.calendar_rules import rule_of
+from cms.entries import budget_of
+from cms.ledger.budgets import Budgets
+from cms.ledger.calendar import Calendar
+from cms.ledger.limits import DomainLimits
+from cms.other_rules import Comparison, TaskCourse, compare
+from cms.replay import OtherRules, Repetition, repeat
+from cms.sites import BadSites, parse_sites
+from cmspb.v1 import cms_pb2, record_pb2
+from control.amounts import Amount
+from historypb.v1 import history_pb2
+from hqcli.call import Processes
+from hqcli.controllers import ControllerOption, controller_options
+from hqcli.exits import Exit
+from hqcli.terminal import print_table, warn
+from hqclient.errors import HqApiError
+from serving import yamltext
+from serving.clock import SystemClock
+from serving.errors import InvalidRequest
+from serving.flags import Duration, usage_errors
+
+RECORDER: Final = ControllerOption("the recorder", "--recorder", "HQ_RECORDER", "127.0.0.1:7871")
+_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_MOST_SHOWN: Final = 50
+_SAMPLE: Final = "[{name: web, service: web, minReady: 90%}]"
+
+
+class _RecorderProcesses(Processes):
+    """Processes of the recorder."""
+
+    controller = RECORDER
+    program = "cms"
+
+
+@click.command(short_help="Decide what was recorded again, under its own rules or others.")
+@click.option("--since", type=Duration(), default="24h", help="From so long ago: 6h, 7d.")
+@click.option("--budgets", type=_FILE, default=None, help="YAML list of budgets that are in force instead.")
+@click.option("--windows", type=_FILE, default=None, help="YAML list of windows and freezes, likewise.")
+@click.option("--sites", type=_FILE, default=None, help="File of sites and domain limits, likewise.")
+@click.option("--default-budget", default="10%", help="With --budgets: max_unavailable of services without one.")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@controller_options(RECORDER, _RecorderProcesses)
+def replay(
+    recorder: _RecorderProcesses,
+    since: float,
+    budgets: Path | None,
+    windows: Path | None,
+    sites: Path | None,
+    default_budget: str,
+    output: str,
+) -> None:
+    """Decide what a recorder has of the ledger again.
+
+    Without other rules each decision has to come out as it was recorded; else the command ends with 10. With others
+    it says which tasks would have been granted at other times. See docs/cms.md.
+    """
+    other = _other_rules(budgets, windows, sites, default_budget)
+    now_s = SystemClock().wall_ms() / 1_000
+
+    async def work() -> Exit:
+        record = await _read(recorder, now_s - since)
+        if not record:
+            warn("nothing of the ledger is on record in that time: start the recorder with --cms")
+            return Exit.NOT_FOUND
+        if other == OtherRules():
+            return _print_repetition(repeat(_entries(record)), output)
+        _print_comparison(compare(lambda: _entries(record), other, now_s), output)
+        return Exit.OK
+
+    recorder.run(work())
+
+
+@usage_errors(BadSites, yamltext.BadYaml, InvalidRequest, ValueError, json_format.ParseError)
+def _other_rules(budgets: Path | None, windows: Path | None, sites: Path | None, default_budget: str) -> OtherRules:
+    """What the files say. Raises UsageError."""
+    made_budgets: Budgets | None = None
+    made_calendar: Calendar | None = None
+    made_limits: DomainLimits | None = None
+    if budgets is not None:
+        listed = [budget_of(json_format.ParseDict(one, cms_pb2.Budget())) for one in _listed(budgets)]
+        made_budgets = Budgets(listed, Amount.parse(default_budget))
+    if windows is not None:
+        rules = [rule_of(json_format.ParseDict(one, cms_pb2.Windows())) for one in _listed(windows)]
+        made_calendar = Calendar(tuple(sorted(rules, key=lambda rule: rule.name)))
+    if sites is not None:
+        made_limits = parse_sites(sites.read_text())
+    return OtherRules(made_budgets, made_calendar, made_limits)
+
+
+def _listed(path: Path) -> list[Any]:
+    """Raises ValueError, BadYaml."""
+    found = yamltext.load(path.read_text())
+    if not isinstance(found, list):
+        raise ValueError(f"{path}: write a list, as " + _SAMPLE)  # noqa: TRY004
+    return found
+
+
+async def _read(recorder: _RecorderProcesses, since_s: float) -> list[bytes]:
+    """The record, compressed, from the first process that answers. Raises HqApiError, BadCredentials."""
+    request = history_pb2.ReadLedgerRequest()
+    request.since.FromMilliseconds(round(since_s * 1_000))
+    for address in recorder.addresses:
+        parts = recorder.stream(address, "ReadLedger", request)
+        try:
+            found = [zlib.compress(part.SerializeToString(), 1) async for part in parts]
+        except HqApiError:
+            if address == recorder.addresses[-1]:
+                raise
+        else:
+            return found
+    return []
+
+
+def _entries(record: list[bytes]) -> Iterator[record_pb2.LedgerEntry]:
+    for part in record:
+        yield from history_pb2.ReadLedgerResponse.FromString(zlib.decompress(part)).entry
+
+
+def _print_repetition(made: Repetition, output: str) -> Exit:
+    if output == "json":
+        click.echo(json.dumps({"decisions": made.decisions, "grants": made.grants, "differing": len(made.differing)}))
+    elif not made.differing:
+        click.echo(f"{made.decisions} decisions, {made.grants} grants: all as recorded")
+    for one in made.differing:
+        was = ", ".join(f"{task} {event}" for task, event in one.recorded) or "nothing"
+        now = ", ".join(f"{task} {event}" for task, event in one.changes) or "nothing"
+        warn(f"decision {one.step.number} came out as {now}, recorded is {was}")
+    return Exit.DIFFERS if made.differing else Exit.OK
+
+
+def _print_comparison(made: Comparison, output: str) -> None:
+    moved = made.moved()
+    if output == "json":
+        click.echo(json.dumps(_comparison_data(made, moved)))
+        return
+    hours = (made.until_s - made.since_s) / 3_600
+    click.echo(f"{hours:.1f} hours, {made.decisions} decisions, {len(made.courses)} tasks; {len(moved)} come otherwise")
+    if made.diverged_s is None:
+        return
+    click.echo(f"exact until {_clock(made.diverged_s)}, an estimate from then on")
+    names = ("TASK", "ACTION", "NEED", "ISSUER", "ASKED", "GRANTED", "WITH THESE RULES")
+    print_table(names, [_moved_row(one) for one in moved[:_MOST_SHOWN]])
+    if len(moved) > _MOST_SHOWN:
+        warn(f"{len(moved) - _MOST_SHOWN} more are in -o json")
+    least = sorted(made.budgets.items())
+    rows = [(name, _margin(one.recorded), _margin(one.other)) for name, one in least if one.recorded != one.other]
+    if rows:
+        click.echo("")
+        print_table(("BUDGET", "LEAST ABOVE ITS FLOOR", "WITH THESE RULES"), rows)
+
+
+def _moved_row(one: TaskCourse) -> tuple[str, ...]:
+    task = one.task
+    asked = _clock(one.asked_s)
+    return (
+        task.id,
+        task.action,
+        task.need.name.lower(),
+        task.issuer,
+        asked,
+        _clock(one.granted_s),
+        _clock(one.other_granted_s),
+    )
+
+
+def _comparison_data(made: Comparison, moved: list[TaskCourse]) -> dict[str, Any]:
+    return {
+        "since": made.since_s,
+        "until": made.until_s,
+        "decisions": made.decisions,
+        "tasks": len(made.courses),
+        "exactUntil": made.diverged_s,
+        "moved": [
+            {
+                "task": one.task.id,
+                "action": one.task.action,
+                "asked": one.asked_s,
+                "granted": one.granted_s,
+                "otherwise": one.other_granted_s,
+            }
+            for one in moved
+        ],
+        "budgets": {
+            name: {"recorded": one.recorded, "otherwise": one.other} for name, one in sorted(made.budgets.items())
+        },
+    }
+
+
+def _margin(value: int | None) -> str:
+    return "-" if value is None else str(value)
+
+
+def _clock(seconds: float | None) -> str:
+    return "never" if seconds is None else f"{datetime.fromtimestamp(seconds).astimezone():%Y-%m-%d %H:%M:%S}"

@@ -1,0 +1,98 @@
+"""The tables of decisions and of the ledger of the CMS in a file of the record."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from cmspb.v1 import record_pb2
+from recorder.decided import DecisionRow, ReadersOf
+
+_SCHEMA: Final = """
+CREATE TABLE IF NOT EXISTS decision(
+    seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, server TEXT NOT NULL, subject TEXT NOT NULL, event TEXT NOT NULL,
+    by TEXT NOT NULL, message TEXT NOT NULL, based_on TEXT NOT NULL, services TEXT NOT NULL, nodes TEXT NOT NULL,
+    readers TEXT NOT NULL);
+CREATE INDEX IF NOT EXISTS decision_at ON decision(at_ms);
+CREATE TABLE IF NOT EXISTS ledger(
+    seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, is_start INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS ledger_start ON ledger(is_start, at_ms);
+"""
+
+
+class LedgerChunk(NamedTuple):
+    """Entries of the ledger as they came. `is_start`: everything known follows."""
+
+    at_ms: int
+    is_start: bool
+    body: bytes  # a compressed FollowLedgerResponse
+
+    @classmethod
+    def of(cls, at_ms: int, entries: Sequence[record_pb2.LedgerEntry]) -> LedgerChunk:
+        """A chunk of these."""
+        body = record_pb2.FollowLedgerResponse(entry=entries).SerializeToString()
+        return cls(at_ms, any(one.HasField("start") for one in entries), zlib.compress(body, 1))
+
+    def entries(self) -> Sequence[record_pb2.LedgerEntry]:
+        """What it was made of."""
+        return record_pb2.FollowLedgerResponse.FromString(zlib.decompress(self.body)).entry
+
+
+def create_tables(file: sqlite3.Connection) -> None:
+    """In a new file, or one of an older version."""
+    file.executescript(_SCHEMA)
+
+
+def insert(file: sqlite3.Connection, rows: Iterable[DecisionRow], chunks: Iterable[LedgerChunk]) -> None:
+    """Add to a file, inside its transaction."""
+    file.executemany(
+        "INSERT INTO decision VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        [
+            (*row[:6], json.dumps(row.based_on), json.dumps(row.services), json.dumps(row.nodes), row.readers.text())
+            for row in rows
+        ],
+    )
+    file.executemany("INSERT INTO ledger VALUES(NULL, ?, ?, ?)", chunks)
+
+
+def decisions(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterator[tuple[int, DecisionRow]]:
+    """Those in [since, until), latest first, each with its number."""
+    if not _has_tables(file):
+        return
+    found = file.execute(
+        "SELECT * FROM decision WHERE at_ms >= ? AND at_ms < ? ORDER BY at_ms DESC, seq DESC", (since_ms, until_ms)
+    )
+    for seq, at_ms, server, subject, event, by, message, based_on, services, nodes, readers in found:
+        lines, of_services, of_nodes = (tuple(json.loads(one)) for one in (based_on, services, nodes))
+        who = ReadersOf.parse(readers)
+        yield seq, DecisionRow(at_ms, server, subject, event, by, message, lines, of_services, of_nodes, who)
+
+
+def newest_decision(file: sqlite3.Connection, server: str) -> int:
+    """When the newest of a server is from; 0: there is none."""
+    if not _has_tables(file):
+        return 0
+    found: int | None = file.execute("SELECT max(at_ms) FROM decision WHERE server = ?", (server,)).fetchone()[0]
+    return found or 0
+
+
+def ledger_chunks(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterator[LedgerChunk]:
+    """Those before a time, from the last beginning at or before `since` on, or from the first."""
+    if not _has_tables(file):
+        return
+    [begin] = file.execute("SELECT max(seq) FROM ledger WHERE is_start = 1 AND at_ms <= ?", (since_ms,)).fetchone()
+    if begin is None:
+        [begin] = file.execute("SELECT min(seq) FROM ledger WHERE is_start = 1").fetchone()
+    if begin is not None:
+        rows = file.execute(
+            "SELECT at_ms, is_start, body FROM ledger WHERE seq >= ? AND at_ms < ? ORDER BY seq", (begin, until_ms)
+        )
+        for at_ms, is_start, body in rows:
+            yield LedgerChunk(at_ms, bool(is_start), body)
+
+
+def _has_tables(file: sqlite3.Connection) -> bool:
+    return bool(file.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone())

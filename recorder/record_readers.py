@@ -1,0 +1,47 @@
+"""Reading of the record for callers: in few threads, and not for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
+
+from serving.calls.methods import Call
+from serving.clock import Clock
+from serving.errors import DeadlineExceeded, Retry
+
+_READERS: Final = 2  # threads; what is recorded is written in another one, which must not wait for them
+_LONGEST_S: Final = 30.0
+_LOOKED_EVERY: Final = 1_000  # changes, some milliseconds
+T = TypeVar("T")
+
+
+class RecordReaders:
+    """The threads that all calls share."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._readers = asyncio.Semaphore(_READERS)
+
+    async def run(self, read: Callable[[], T]) -> T:
+        """What reading the record gives, in a thread. Raises Retry."""
+        async with self._readers:
+            try:
+                return await asyncio.to_thread(read)
+            except (sqlite3.Error, OSError) as error:
+                raise Retry(f"the record cannot be read: {error}") from error
+
+    def until(self, call: Call) -> float:
+        """When a thread stops looking, which cannot be cancelled."""
+        longest = self._clock.now() + _LONGEST_S
+        return longest if call.deadline is None else min(call.deadline, longest)
+
+    def in_time(self, items: Iterable[T], until: float) -> Iterator[T]:
+        """The items. Raises DeadlineExceeded."""
+        for number, item in enumerate(items, 1):
+            if number % _LOOKED_EVERY == 0 and self._clock.now() > until:
+                raise DeadlineExceeded(
+                    "that is too much to look through: name a service, an instance or a shorter time"
+                )
+            yield item
