@@ -172,11 +172,14 @@ def one(field: FieldDescriptorProto) -> str:
     return link(field.type_name) if field.type_name else SCALARS[field.type]
 
 
+_ELSEWHERE: Final = {(".hq", "Instance"): "api.md", (".cms", "LedgerEntry"): "api-cms.md"}  # others: on the page itself
+
+
 def link(type_name: str) -> str:
     if type_name.startswith(".google."):
         return type_name.removeprefix(".")
     package, name = type_name.split(".v1.")
-    page = "api.md" if package == ".hq" and name == "Instance" else ""  # else it is of the page itself
+    page = _ELSEWHERE.get((package, name), "")
     return f"[{name}]({page}#{name.lower().replace('.', '')})"
 
 

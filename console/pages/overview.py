@@ -55,7 +55,7 @@ class Overview:
         counts = good(counted, pb.CountInstancesResponse())
         known, floors = locations(counted), floors_of(budgets)
         below = readiness.lacking(counts.groups, floors, held_of(budgets))
-        (reasons, outputs), scattered = await asyncio.gather(
+        (reasons, outputs, places), scattered = await asyncio.gather(
             self._reasons([one for one in below if one.key][:_EXPLAINED], visit.now_s),
             self._scattered_problems([one for one in counts.groups if one not in below], visit.now_s),
         )
@@ -63,18 +63,22 @@ class Overview:
             counted, *(one for answers in (guards, planned, moved) for one in answers_except_silent(answers, known))
         )
         found = views.sorted_problems(
-            [
-                *views.trouble_problems(asked),
-                *scattered,
-                *location_problems(counts.sources, visit.now_s),
-                *views.guard_problems(guards, visit.now_s),
-                *readiness.service_problems(below, floors, reasons, totals(budgets), silent(counted), outputs),
-                *views.expiry_problem(
-                    [move for _, move in moves_of(moved)], visit.now_s, is_cut=are_cut(moved, MOST_MOVES)
-                ),
-                *views.planned_problems(planned, visit.now_s),
-                *others,
-            ]
+            views.fold_causes(
+                [
+                    *views.trouble_problems(asked),
+                    *others,
+                    *scattered,
+                    *location_problems(counts.sources, visit.now_s),
+                    *views.guard_problems(guards, visit.now_s),
+                    *readiness.service_problems(
+                        below, floors, reasons, totals(budgets), silent(counted), outputs, places
+                    ),
+                    *views.expiry_problem(
+                        [move for _, move in moves_of(moved)], visit.now_s, is_cut=are_cut(moved, MOST_MOVES)
+                    ),
+                    *views.planned_problems(planned, visit.now_s),
+                ]
+            )
         )
         shown = {
             "problems": found[:_MOST],
@@ -88,17 +92,23 @@ class Overview:
 
     async def _reasons(
         self, below: Sequence[pb.InstanceCount], now_s: float
-    ) -> tuple[dict[str, str], dict[str, LastOutput | None]]:
-        """Why instances of these services are not ready: counted over all, with the words and output of some."""
+    ) -> tuple[dict[str, str], dict[str, LastOutput | None], dict[str, frozenset[str]]]:
+        """Why instances of these services are not ready: counted over all, with the words and output of some.
+
+        And the nodes of those of which all were looked at.
+        """
         asked = (self._servers.registry.unready([one.key], _SAMPLE) for one in below)
-        found, outputs = {}, {}
+        found, outputs, places = {}, {}, {}
         for one, (by_reason, page) in zip(below, await asyncio.gather(*asked), strict=True):
             instances = good(page, pb.FindInstancesResponse()).instances
             rows = [row(instance, now_s) for instance in instances]
             outputs[one.key] = next(filter(None, map(last_output, instances)), None)
             counts = good(by_reason, pb.CountInstancesResponse()).groups
+            wanted = [each for each in rows if each.wanted]
+            if len(wanted) >= readiness.wanted_of(one) - one.ready and all(each.node for each in wanted):
+                places[one.key] = frozenset(each.node for each in wanted)
             found[one.key] = readiness.common_reasons(rows, counts, readiness.wanted_of(one) - one.ready)
-        return found, outputs
+        return found, outputs, places
 
     async def _scattered_problems(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
         """What is not ready in services that stand well otherwise."""
@@ -130,7 +140,7 @@ class ControllerProblems:
         rolled, (budgets, held), repairs = await asyncio.gather(
             self.roll_outs(), self.disruptions(now_s), self.repairs(now_s)
         )
-        return budgets, [*rolled, *held, *repairs]
+        return budgets, [*repairs, *rolled, *held]
 
     async def roll_outs(self) -> list[views.Problem]:
         """Nothing where there is no Nanny."""

@@ -198,14 +198,14 @@ def cms_problems(tasks: Iterable[pb.TaskState], status: pb.GetStatusResponse | N
         if one.status == pb.TASK_STATUS_IN_PROCESS and now_s - seconds(one.create_time) > _LONG_S:
             waited = span(now_s - seconds(one.create_time))
             title = f"{task.action} of {what} has waited for {waited}"
-            found.append(Problem("warn", title, one.message, f"Asked for by {task.issuer}.", href, since_s))
+            by = f"Asked for by {task.issuer}."
+            found.append(Problem("warn", title, one.message, by, href, since_s, group=task.group_id))
         elif one.status == pb.TASK_STATUS_REJECTED:
-            title = f"{task.action} of {what} was rejected"
-            found.append(Problem("warn", title, one.message, f"Asked for by {task.issuer}.", href, since_s))
+            title, by = f"{task.action} of {what} was rejected", f"Asked for by {task.issuer}."
+            found.append(Problem("warn", title, one.message, by, href, since_s, group=task.group_id))
         elif one.is_overdue:
             title = f"{task.action} of {what} is overdue"
             why = f"{task.issuer} has held it for {span(now_s - since_s)}; its instances count as unavailable."
-            found.append(
-                Problem("warn", title, why, "Ask its issuer; an operator can extend or end it.", href, since_s)
-            )
+            ways = "Ask its issuer; an operator can extend or end it."
+            found.append(Problem("warn", title, why, ways, href, since_s, group=task.group_id))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from console.backends.asking import Trouble, unreachable_troubles
@@ -25,6 +25,10 @@ class Problem:
     Attributes:
         bar: ready, wanted and floor, where it is about them.
         output: what one of the instances that fail printed last.
+        group: work that is decided as one: what has the same one is of one cause.
+        place: nodes that fail together; what is `on` none but these is of that cause.
+        on: the nodes of all that is wrong, if they are known.
+        holds: what it explains, which stands under it.
     """
 
     level: str
@@ -35,6 +39,38 @@ class Problem:
     since_s: float = 0.0
     bar: tuple[int, int, int] | None = None
     output: LastOutput | None = None
+    group: str = ""
+    place: frozenset[str] = frozenset()
+    on: frozenset[str] = frozenset()
+    holds: tuple[Problem, ...] = ()
+
+
+def fold_causes(found: Iterable[Problem]) -> list[Problem]:
+    """One for each cause, with what it explains under it; a cause is as bad as the worst that it explains.
+
+    Of a group the first one is the cause, so who plans the work comes before who is asked about it.
+    """
+    causes: list[Problem] = []
+    under: dict[int, list[Problem]] = {}
+    listed = list(found)
+    for one in sorted(listed, key=lambda each: not each.place):  # stable: places first, as they explain the others
+        number = next((n for n, cause in enumerate(causes) if _explains(cause, one)), len(causes))
+        if number == len(causes):
+            causes.append(one)
+        else:
+            under.setdefault(number, []).append(one)
+    return [_with_held(cause, under.get(number, [])) for number, cause in enumerate(causes)]
+
+
+def _explains(cause: Problem, one: Problem) -> bool:
+    return bool((cause.group and cause.group == one.group) or (cause.place and one.on and one.on <= cause.place))
+
+
+def _with_held(cause: Problem, held: Sequence[Problem]) -> Problem:
+    if not held:
+        return cause
+    level = min((cause.level, *(one.level for one in held)), key=_ORDER.__getitem__)
+    return replace(cause, level=level, holds=(*cause.holds, *sorted_problems(held)))
 
 
 def sorted_problems(found: Iterable[Problem]) -> list[Problem]:

@@ -97,11 +97,12 @@ def service_problems(
     totals: Mapping[str, int],
     silent: Sequence[str],
     outputs: Mapping[str, LastOutput | None] = MappingProxyType({}),
+    places: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> list[Problem]:
     """Those of `lacking`, each with the reasons of its instances where they were looked up.
 
     `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted;
-    `outputs`: what an instance printed last.
+    `outputs`: what an instance printed last; `places`: the nodes of all that are not ready, where they are known.
     """
     found = []
     for one in below:
@@ -124,6 +125,7 @@ def service_problems(
                 url("services", one.key) if one.key else url("instances"),
                 bar=(one.ready, wanted, floor),
                 output=outputs.get(one.key),
+                on=places.get(one.key, frozenset()),
             )
         )
     return found

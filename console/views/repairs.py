@@ -42,11 +42,15 @@ def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """What fails together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen."""
+    """What fails together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen.
+
+    `hosts`: names of those that fail.
+    """
 
     title: str
     href: str
     asked: str
+    hosts: frozenset[str] = frozenset()
 
 
 def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list[IncidentRow]:
@@ -69,6 +73,7 @@ def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list
             f"{' and '.join(those)}: {key[0]}" if key[0] else those[0],
             places.get(those[0], url("hosts")),
             _asked_before(failing.get(those[0], ())),
+            frozenset(host.name for host in failing.get(those[0], ())),
         )
         for key, those in found.items()
     ]
@@ -99,25 +104,32 @@ def walle_problems(
     found += map(_fuse_problem, out)
     together = "What fails together is rarely the fault of each host."
     ways = "Check power, links and the switch first; Wall-E waits."
-    found += [Problem("bad", one.title, f"{together} {one.asked}".strip(), ways, one.href) for one in incidents]
-    for one in scenarios:
-        waited_s = now_s - seconds(one.created)
-        if one.stage == ppb.SCENARIO_STAGE_ASKING and waited_s > _ASKING_LONG_S:
+    found += [
+        Problem("bad", one.title, f"{together} {one.asked}".strip(), ways, one.href, place=one.hosts)
+        for one in incidents
+    ]
+    return [*found, *filter(None, (scenario_problem(one, now_s) for one in scenarios))]
+
+
+def scenario_problem(one: ppb.Scenario, now_s: float) -> Problem | None:
+    """Planned work that waits, has stopped or goes on; its tasks at the CMS are of the same group."""
+    waited_s, href = now_s - seconds(one.created), url("scenarios", one.id)
+    match one.stage:
+        case ppb.SCENARIO_STAGE_ASKING if waited_s > _ASKING_LONG_S:
             title = f"{one.id} has waited for approval for {span(waited_s)}"
-            found.append(Problem("warn", title, one.message, f"Asked for by {one.by}.", url("scenarios", one.id)))
-        elif one.stage == ppb.SCENARIO_STAGE_ASKING:
+            return Problem("warn", title, one.message, f"Asked for by {one.by}.", href, group=one.group_id)
+        case ppb.SCENARIO_STAGE_ASKING:
             title = f"{one.id}: {'work on ' + one.switch if one.switch else 'planned work'} waits for approval"
-            asked = f"Asked for by {one.by}. Its page says who blocks it."
-            found.append(Problem("note", title, one.message, asked, url("scenarios", one.id), seconds(one.created)))
-        elif one.stage == ppb.SCENARIO_STAGE_PAUSED:
+            asked, since_s = f"Asked for by {one.by}. Its page says who blocks it.", seconds(one.created)
+            return Problem("note", title, one.message, asked, href, since_s, group=one.group_id)
+        case ppb.SCENARIO_STAGE_PAUSED:
             ways = f"`walle scenarios continue`, `retry` or `cancel {one.id}`"
-            found.append(
-                Problem("warn", f"{one.id}: planned work has stopped", one.message, ways, url("scenarios", one.id))
-            )
-        elif one.stage == ppb.SCENARIO_STAGE_WORKING:
+            title = f"{one.id}: planned work has stopped"
+            return Problem("warn", title, one.message, ways, href, group=one.group_id)
+        case ppb.SCENARIO_STAGE_WORKING:
             why = f"{plural(len(one.host), 'host')}, by {one.by}: {one.reason or one.ticket}"
-            found.append(Problem("note", f"{one.id}: planned work goes on", why, "", url("scenarios", one.id)))
-    return found
+            return Problem("note", f"{one.id}: planned work goes on", why, "", href, group=one.group_id)
+    return None
 
 
 def dead_problem(hosts: Iterable[pb.GetHostResponse]) -> list[Problem]:

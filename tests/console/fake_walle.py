@@ -30,6 +30,7 @@ class FakeWalle:
     def __init__(self) -> None:
         self.orders: list[tuple[str, Any]] = []
         now = int(time.time())
+        self.incidents = ["rack-9 of dc: 12 of 12 fail"]
         self.hosts = [self._host(f"host-{n:02}", f"rack-{n % 2}") for n in range(24)]
         dead, busy, ailing = (self.hosts[n].host for n in (1, 2, 4))
         dead.status, dead.status_reason = hpb.HOST_STATUS_DEAD, HOSTILE
@@ -69,7 +70,7 @@ class FakeWalle:
                 usage=[pb.Usage(counter="ssh", pair="1d:10", used=10, hosts=["host-03"])]
             ),
             pb.GetForecastRequest: self._forecast,
-            pb.ListIncidentsRequest: lambda r: pb.ListIncidentsResponse(incidents=["rack-9 of dc: 12 of 12 fail"]),
+            pb.ListIncidentsRequest: lambda r: pb.ListIncidentsResponse(incidents=self.incidents),
             pb.ListScenariosRequest: lambda r: pb.ListScenariosResponse(scenarios=[self.scenario]),
             pb.GetScenarioRequest: self._scenario,
             pb.GetSettingsRequest: lambda r: pb.GetSettingsResponse(acting="walle-1"),

@@ -40,6 +40,7 @@ async def at() -> AsyncIterator[Cloud]:
             nanny=address,
             cms=address,
             walle=address,
+            recorder=address,
         ) as made,
     ):
         yield made
@@ -77,3 +78,4 @@ async def test_a_service_keeps_its_way_back_while_nanny_hangs_and_says_why_it_ma
     assert "Snapshots, roll back" in page
     assert "Nanny has not answered since" in page
     assert "CMS has not answered since" in page
+    assert "The recorder has not answered since" in page

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.console.fake_cms import FakeCms
 from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import serving
 from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
@@ -219,3 +221,29 @@ async def test_owners_and_operators_order_and_forged_orders_fail(tmp_path: Path,
         await browser.submit("/projects/search/automation", form)
         assert ("Nothing was done" in await browser.flash()) == (not may)
         assert bool(walle.orders) == may
+
+
+async def test_work_on_a_switch_is_one_line_with_its_tasks_and_a_dark_rack_with_its_services() -> None:
+    walle, cms = FakeWalle(), FakeCms()
+    walle.project.fuse.healing.off = False
+    for task in cms.tasks[1:]:
+        task.task.group_id = "g"
+    walle.incidents = ["rack dc/rack-0: 4 of 12 fail"]
+    for number, host in enumerate(walle.hosts[:8:2]):
+        host.host.name = f"node-{number}"
+        host.host.check.add(name="ssh", failing=True)
+    async with (
+        serving(walle.methods()) as of_walle,
+        serving(cms.methods()) as of_cms,
+        cloud(
+            walle=of_walle,
+            cms=of_cms,
+        ) as at,
+    ):
+        page = (await at.browser.get("/")).text
+        titles = re.findall(r"<h2>(?:<a [^>]*>)?([^<]*)", page)
+        assert [one for one in titles if "s1-upgrade" in one] == ["s1-upgrade has waited for approval for 20 min"]
+        assert not [one for one in titles if one.startswith("reboot of")]
+        assert "and 2 things of the same cause" in page
+        assert not [one for one in titles if one.startswith("cart:")], titles
+        assert "cart: 1 of 4 instances ready" in page

@@ -156,6 +156,25 @@ def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
     assert [one.title for one in problems.sorted_problems(made)] == ["a", "b", "d", "c"]
 
 
+def test_what_has_one_cause_is_one_problem_with_what_it_explains() -> None:
+    rack, other = frozenset({"n1", "n2", "n3"}), frozenset({"n3", "n9"})
+    made = [
+        problems.Problem("note", "work on switch s1", "", group="s1"),
+        problems.Problem("bad", "cart lacks", "", on=other),
+        problems.Problem("bad", "web lacks", "", on=frozenset({"n1", "n2"})),
+        *(problems.Problem("warn", f"reboot of n{n}", "no room", group="s1") for n in (5, 4)),
+        problems.Problem("warn", "another reboot", ""),
+        problems.Problem("bad", "rack r1 is dark", "", place=rack),
+    ]
+    found = problems.sorted_problems(problems.fold_causes(made))
+    assert [(one.level, one.title, [each.title for each in one.holds]) for one in found] == [
+        ("bad", "cart lacks", []),  # not all of it is in the rack
+        ("bad", "rack r1 is dark", ["web lacks"]),
+        ("warn", "another reboot", []),
+        ("warn", "work on switch s1", ["reboot of n4", "reboot of n5"]),
+    ]
+
+
 def _move(name: str, at_s: int, *, ready: bool) -> admin_pb2.Transition:
     made = admin_pb2.Transition(instance_id=name, node_name="n1", revision_id="r1", ready=ready)
     made.time.seconds = at_s

@@ -20,6 +20,7 @@ from tools.public_protos import PROTO, public_files
 ROOT = PROTO.parent
 PUBLIC = [
     "cmspb/v1/cms.proto",
+    "cmspb/v1/record.proto",
     "historypb/v1/history.proto",
     "hqpb/v1/admin.proto",
     "hqpb/v1/instance.proto",
