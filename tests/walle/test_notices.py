@@ -174,7 +174,7 @@ async def test_a_slow_or_failing_address_delays_nobody_else_and_shows_what_is_wr
         await walle.until(lambda: len(hooks.heard("fine")) == 2, "the others hear both")
         await walle.until(lambda: any("HTTP 500" in one.problem for one in records.values()), "the problem shows")
         assert [len(set(hooks.heard(who))) for who in ("slow", "away")] == [1, 1]  # the first of them, perhaps again
-        assert sum(outbox.waiting().values()) == 4
+        await walle.until(lambda: sum(outbox.waiting().values()) == 4, "what was heard is noted")
         assert not outbox.lost
 
 
