@@ -41,6 +41,14 @@ class Balancer:
     answered: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
 
+    async def is_up(self) -> bool:
+        """It answers."""
+        try:
+            await self.servers()
+        except (ConnectionRefusedError, ValueError):
+            return False
+        return True
+
     async def servers(self) -> int:
         """How many get requests."""
         reader, writer = await asyncio.open_unix_connection(str(self.stats))
@@ -107,6 +115,9 @@ async def _balancer(
         order = (path, "-db", "-f", directory / "haproxy.cfg")
         await stack.enter_async_context(started(order, directory / "haproxy.log"))
         await within(at.stats.exists)
+        async with asyncio.timeout(30):
+            while not await at.is_up():  # the socket is there before HAProxy listens
+                await asyncio.sleep(0.05)
         at.gateway = gateway
         yield at
 
