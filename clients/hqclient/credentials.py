@@ -167,7 +167,9 @@ def _read_file(flag: str, name: str) -> bytes:
     try:
         return Path(name).expanduser().read_bytes()
     except OSError as error:
-        raise BadCredentials(f"{flag} {name}: cannot be read: {error.strerror}") from None
+        raise BadCredentials(
+            f"{flag} {name}: cannot be read: {error.strerror}: give one that this user can read"
+        ) from None
 
 
 def _read_token(name: str) -> str:

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from importlib import import_module
+from pathlib import Path
 from typing import Final
 
 import click
@@ -189,7 +190,26 @@ def test_a_wrong_address_is_a_usage_error_that_says_what_to_write(
 def test_a_file_that_is_not_there_is_named_with_its_flag(program: str, command: tuple[str, ...], flag: str) -> None:
     answer = CliRunner().invoke(cli(program), [*command, flag, "/no/such"], env={"HQ_CONFIG": ""})
     assert answer.exit_code == Exit.NOT_ALLOWED, answer.output
-    assert f"{flag} /no/such: cannot be read: No such file or directory" in answer.output
+    assert f"{flag} /no/such: cannot be read: No such file or directory: give one that" in answer.output
+
+
+@pytest.mark.parametrize(
+    ("flags_", "code", "said"),
+    [
+        (("--server", "http://a:1"), Exit.USAGE, "--server: http://a:1: give HOST:PORT, without a scheme"),
+        (("--server", "a:1", "--ca", "/no/such"), Exit.REFUSED, "--ca /no/such: cannot be read"),
+        (("--server", "a:1", "--token-file", "/no/such"), Exit.REFUSED, "--token-file /no/such: cannot be read"),
+    ],
+)
+@pytest.mark.parametrize("command", [("node",), ("run", "--instance", "i"), ("host-agent",)])
+def test_agents_say_what_is_wrong_before_they_begin(
+    tmp_path: Path, command: tuple[str, ...], flags_: tuple[str, ...], code: Exit, said: str
+) -> None:
+    socket = "--host-agent" if command[0] == "run" else "--socket"
+    place = () if command[0] == "host-agent" else ("--dir", str(tmp_path / "i"))
+    words = [*command, "--node", "n", *place, socket, str(tmp_path / "s"), *flags_]
+    answer = CliRunner().invoke(cli("instancectl"), words)
+    assert (answer.exit_code, said in answer.output) == (code, True), answer.output
 
 
 _HOSTS: Final = ("hosts", "list")
