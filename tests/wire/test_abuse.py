@@ -9,12 +9,11 @@ from contextlib import AsyncExitStack
 
 import grpc
 import pytest
-from grpc import aio
 
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, MIB, Limits
 from tests.wire.fake_table import WATCH, FakeRegistry
-from tests.wire.grpc_client import Client, code_of, details_of
+from tests.wire.grpc_client import Client, code_of
 from tests.wire.limited import limited
 from tests.wire.neighbour import Neighbour, beside
 from tests.wire.raw_http import RawAnswer, RawHttp, post
@@ -203,10 +202,3 @@ async def test_headers_too_large_are_refused(
         large = grpc_client.get("web-1", metadata=(("x-large", "a" * 10 * KIB),))
         assert await code_of(large) is BUSY
     assert admission.refused == {"max_header_bytes": 10}
-
-
-async def test_a_refusal_by_grpc_tells_when_to_come_again(grpc_client: Client, admission: Admission) -> None:
-    admission.max_calls = 0
-    with pytest.raises(aio.AioRpcError) as refused:
-        await grpc_client.get("web-1")
-    assert "RetryInfo" in details_of(refused.value)

@@ -1,4 +1,4 @@
-"""Limits of the gRPC transport: each is refused cleanly."""
+"""Limits of the gRPC transport: each is refused cleanly. Sizes and rates: test_abuse.py, beside HTTP's."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-un
 from hqpb.v1 import service_pb2
 from serving.context import ServerContext
 from serving.limiting.admission import Admission
-from serving.limiting.limits import KIB
 from tests.wire.fake_table import WATCH, FakeRegistry
 from tests.wire.grpc_client import Client, code_of, details_of
 from tests.wire.limited import limited
@@ -41,36 +40,11 @@ async def test_a_call_too_many_is_told_to_come_again(
     assert admission.refused == {"max_calls": 1}
 
 
-@limited(max_calls_per_peer_s=0.02)
-async def test_a_peer_over_its_rate_is_told_when_to_come_again(grpc_client: Client) -> None:
-    await grpc_client.get("web-1")
-    with pytest.raises(aio.AioRpcError) as raised:
-        await grpc_client.get("web-1")
-    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "RetryInfo" in details_of(raised.value)
-
-
 @limited(max_streams=0)
 async def test_a_stream_too_many_is_refused(grpc_client: Client) -> None:
     with pytest.raises(aio.AioRpcError) as raised:
         await anext(grpc_client.watch("count:1"))
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-
-
-@limited(max_request_bytes=10 * KIB)
-async def test_a_request_too_large_is_refused(grpc_client: Client) -> None:
-    with pytest.raises(aio.AioRpcError) as raised:
-        await grpc_client.get("x" * 11 * KIB)
-    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
-
-
-@pytest.mark.long
-@limited(max_request_bytes=1024 * KIB)
-async def test_a_compression_bomb_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
-    with pytest.raises(aio.AioRpcError):
-        await grpc_client.raw(b"\x0a\xff\xff\xff\x7f" + b" " * 100_000_000, grpc.Compression.Gzip)
-    assert not registry.calls
 
 
 async def test_what_is_sent_behind_a_request_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
@@ -107,13 +81,6 @@ async def test_a_call_whose_answer_is_refused_is_no_successful_one(
         await grpc_client.get(f"big:{size_bytes}")
     calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
     assert calls == {"RESOURCE_EXHAUSTED": 1}
-
-
-@limited(max_header_bytes=4 * KIB)
-async def test_metadata_too_large_is_refused(grpc_client: Client) -> None:
-    with pytest.raises(aio.AioRpcError) as raised:
-        await grpc_client.get("web-1", metadata=(("x-large", "a" * 10 * KIB),))
-    assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
 @limited(max_connections=1)

@@ -73,15 +73,12 @@ async def test_a_connection_too_many_is_told_so_and_closed(http: RawHttp) -> Non
 
 
 @limited(max_response_bytes=10_000)
-async def test_an_answer_too_large_is_an_error(http: RawHttp, admission: Admission) -> None:
+async def test_an_answer_too_large_is_an_error_and_no_successful_call(
+    http: RawHttp, admission: Admission, shared: ServerContext
+) -> None:
     answer = await http.post(b'{"id":"big:10001"}')
     assert (answer.status, answer.json()["code"]) == (413, "resource_exhausted")
     assert admission.refused == {"max_response_bytes": 1}
-
-
-@limited(max_response_bytes=10_000)
-async def test_a_call_whose_answer_is_refused_is_no_successful_one(http: RawHttp, shared: ServerContext) -> None:
-    await http.post(b'{"id":"big:10001"}')
     calls = {code: count for (_, _, code), count in shared.traffic.calls().items() if count}
     assert calls == {"RESOURCE_EXHAUSTED": 1}
 
