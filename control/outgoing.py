@@ -31,7 +31,7 @@ class HttpReply:
         return 200 <= self.status < 300
 
     def json(self) -> Any:
-        """None: there is no content, or it is not JSON."""
+        """The content, parsed; None if there is none or it is not JSON."""
         try:
             return json.loads(self.content) if self.content else None
         except (ValueError, RecursionError):

@@ -114,7 +114,7 @@ class Check:
         self.expected -= {ExpectedLine(span.last), ExpectedLine(span.last, span.hash)}
 
     def _meet(self, link: ChainLink) -> None:
-        """The line before this one counts as found by what this one says of it, even if its file is missing."""
+        """Count the line before a chain's first one here as found: this line has its number and hash."""
         if link.sequence > 1 and link.chain not in self.spans:
             self.expected -= {ExpectedLine(link.sequence - 1), ExpectedLine(link.sequence - 1, link.previous)}
 

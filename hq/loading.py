@@ -1,4 +1,4 @@
-"""Whether memory is in step with the store, and waiting until it holds what a caller needs."""
+"""Says whether memory is in step with the store; waits until memory holds what a caller needs."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class Anchor:
             self._came_back(record.key, record.value)
 
     def telling(self, records: Sequence[Record]) -> list[Record]:
-        """The records of a page that must be passed to `listed`, if the whole page cannot be passed yet."""
+        """The records that `on_records_listed` needs of a page that it cannot be given whole yet."""
         newest = max(records, key=_modified, default=None)
         return [record for record in records if record is newest or record.key == self._fence]
 

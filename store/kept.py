@@ -41,7 +41,7 @@ class Footing(NamedTuple):
 
 
 def footing_of(put: Record, at: int, gone: tuple[bytes, int] | None) -> Footing:
-    """The footing of the last put and deletion."""
+    """What proves later that the store still has this history: the last put (hashed) and the last deletion."""
     digest = hashlib.blake2b(put.value, digest_size=16).digest()
     return Footing(put.key, put.created, put.modified, digest, at, gone)
 

@@ -130,7 +130,7 @@ class Proof:
     # --- looking ----------------------------------------------------------------------------------------------------
 
     async def count(self) -> None:
-        """Count the keys in the store as they were at memory's version; compare all if memory had another number."""
+        """Compare the numbers of keys in store and memory, at memory's version; if they differ, all keys."""
         follower, began, opened = self._follower, self._clock.now(), self._follower.restarts
         self._count_due = began + _LEAST_COUNT_S
         applied, expected, listings = follower.applied, follower.key_count, follower.listings

@@ -39,7 +39,7 @@ class Housekeeping:
             raise WrongDirectory(f"{self._layout.root} belongs to {there}, not to {here}: choose another directory")
 
     def occupied_by(self) -> RevisionContentKey | None:
-        """A revision whose processes from an earlier supervisor still run."""
+        """A revision that cannot be removed yet: processes of an earlier supervisor run in it."""
         children = self._state.state.children.values()
         return next((child.revision for child in children if child.process.exists()), None)
 

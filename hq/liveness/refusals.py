@@ -100,7 +100,7 @@ class Refusals:
             self._tracker.record_refusal(entry, mark)
 
     def node(self, node: str) -> list[RevisionKey]:
-        """Reports of a node were refused unread, here or by another replica; return which revisions may be affected."""
+        """Note that reports of a node were refused unread, here or elsewhere; return those that may be affected."""
         now = self._clock.now()
         if now - self._looked_at.get(node, float("-inf")) < _NODE_SPACING_S:
             return []

@@ -54,7 +54,7 @@ class Index(Generic[W]):
             self.add(after, entry)
 
     def add(self, words: Sequence[W], entry: Entry) -> None:
-        """File an instance under these words, in place of its previous entry."""
+        """Index an instance by these words; its previous entry under them is replaced."""
         for word in words:
             held = self._held.get(word)
             if isinstance(held, Bucket):

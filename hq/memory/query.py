@@ -149,7 +149,7 @@ class Query:
         rules = [rule for rule in self.label_rules if rule.is_one_of and rule.values]
         settles = "label_rules" if len(self.label_rules) == 1 else ""
         lookups += [Lookup("labels", [(rule.key, value) for value in rule.values], settles) for rule in rules]
-        if self.ready is False or self.silent:  # nothing that is ready has a silent agent
+        if self.ready is False or self.silent:  # silent instances are all among the unready
             lookups.append(Lookup("unready", UNREADY, "ready" if self.ready is False else ""))
         if self.allocated is False:
             lookups.append(Lookup("unallocated", UNALLOCATED, "allocated"))

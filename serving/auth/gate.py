@@ -112,7 +112,7 @@ class Gate:
         raise Unauthenticated(f"not authenticated: {_BRING}")
 
     def access(self, identity: Identity, rule: Rule) -> Access:
-        """What it may touch under a rule. Raises PermissionDenied if it has none of the rule's roles."""
+        """What a caller may reach under a rule. Raises PermissionDenied if it has none of the rule's roles."""
         decided = self._decided.get(rule)
         if decided is None:
             decided = self._decided[rule] = {}

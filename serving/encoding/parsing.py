@@ -60,7 +60,7 @@ class WorkerThread:
         return await asyncio.shield(parsing)
 
     def _done(self, parsing: asyncio.Future[T]) -> None:
-        # Only now, for a thread goes on though its caller has left.
+        # Not when the caller leaves: the thread goes on until it has parsed.
         self._turn.release()
         if not parsing.cancelled():
             parsing.exception()  # if the caller has left, nobody else looks at it

@@ -97,7 +97,7 @@ class ProcessHealth(Protocol):
     """What the process knows of its own condition."""
 
     def live(self) -> bool:
-        """False: it will not recover by itself and should be restarted."""
+        """Whether it can go on; False: only a restart would help."""
         ...
 
     def has_loaded(self) -> bool:

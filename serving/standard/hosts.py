@@ -26,7 +26,7 @@ class AllowedHosts:
         self._is_allowed = lru_cache(_REMEMBERED)(self._matches)
 
     def allows(self, authority: bytes, target: bytes) -> bool:
-        """Whether the request is answered, by what it says in Host, or because probes and Prometheus ask for it."""
+        """Whether a request is answered: its Host is allowed, or its path is one that probes and Prometheus read."""
         return self._is_allowed(authority) or target.partition(b"?")[0] in VITAL
 
     def _matches(self, authority: bytes) -> bool:

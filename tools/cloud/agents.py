@@ -76,7 +76,7 @@ class Agent:
             life.want(ready=is_ready, now=now, start_s=self._rng.uniform(*_START_S))
 
     def strangers(self) -> list[Life]:
-        """The revisions that have to begin before they may report."""
+        """The revisions without an incarnation: they have to begin reporting first."""
         return [life for life in self._lives.values() if not life.incarnation]
 
     def reports(self, now: float, *, unsettled: bool) -> Iterator[tuple[Life, pb.ReportStatusRequest]]:

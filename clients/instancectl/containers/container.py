@@ -223,7 +223,7 @@ class SupervisedContainer:
         return child
 
     async def _give_files(self, user: ProcessUser, former_uid: int | None) -> None:
-        """Once, for what was installed by an agent of an earlier version, or for another user. Raises OSError."""
+        """Give the files to `user`, if an older agent or another user owned them. Raises OSError."""
         blueprint = self.blueprint
         places = volumes.places(blueprint.revision, blueprint.key, blueprint.desired, self._shop.layout)
         await run_in_thread(lambda _: give([self._directory, *places], user, former_uid))

@@ -61,7 +61,7 @@ class PlanIntent(Protocol):
     """What a command wants of instances: asked again whenever an instance has changed."""
 
     def needs_secrets(self, held: HeldInstance) -> bool:
-        """Descriptors have to be read before `action` can decide."""
+        """Whether secret descriptors have to be read before `action` can decide."""
         ...
 
     def action(self, instance_id: str, held: HeldInstance | None) -> PlannedAction:

@@ -1,4 +1,4 @@
-"""What an installation of the wheel takes fits the generated code, and what is locked is within it."""
+"""The versions that the wheel requires work with the generated code, and the locked ones are among them."""
 
 from __future__ import annotations
 

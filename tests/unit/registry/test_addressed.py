@@ -24,7 +24,7 @@ class Meaning(Call):
 
 
 async def refused_by(cluster: str, *meant: str) -> set[str]:
-    """The calls that a replica of this cluster does not take because of those that are meant. Requests are empty."""
+    """Which calls a replica of `cluster` refuses if the caller names the clusters `meant`. Requests are empty."""
     refused = set()
     async with running() as registry:
         for method in with_cluster_check([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
