@@ -121,16 +121,16 @@ async def test_another_order_takes_the_share_away_and_the_next_try_begins_with_t
         v1, v2 = await rolled_out(cloud)
         await cloud.target(v2)
         await at_step(cloud, v2, 2)
-        v3 = await cloud.add("v3")
+        v3 = await cloud.add("v3", weight=40)
         await cloud.target(v3)
         await cloud.until(v3, pb.CURRENT_STATE_ACTIVATING)
         await at_step(cloud, v3, 2)
         assert await cloud.runs(v3) == {"web-0"}
         await cloud.sleep(5.0)
-        assert await weights(cloud) == [5, 100, 100, 100, 100, 100]
+        assert await weights(cloud) == [2, 100, 100, 100, 100, 100]
         await cloud.activate(v1)  # what was active last takes no steps
         await cloud.sleep(40.0)
-        assert await weights(cloud) == [100] * 6
+        assert await weights(cloud) == [40, 100, 100, 100, 100, 100]  # v1 says nothing of weights
 
 
 @in_virtual_time
