@@ -23,6 +23,7 @@ from walle.approval.protocol import (
 )
 from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import AllowedEndpoint
+from walle.texts import truncate_text
 
 _ACCEPTED: Final = (HTTPStatus.OK, HTTPStatus.CREATED, HTTPStatus.ACCEPTED)
 
@@ -119,6 +120,7 @@ class HttpCms:
         self._events.send(event_of(action, self._project, self.name, self.version, answer=answer), self._project)
 
     def _failure(self, action: str, text: str) -> CmsFailure:
+        text = truncate_text(text)  # it quotes what the CMS answered
         event = event_of(action, self._project, self.name, self.version, failure=text)
         self._events.send(event, self._project)
         return CmsFailure(text)

@@ -141,7 +141,7 @@ def answer_of(task_id: str, answer: Any) -> CmsAnswer:
         raise CmsFailure(f"the answer breaks the schema: message is {message!r}")
     _check_hosts(task)
     provisional = isinstance(details, dict) and details.get("provisional") is True
-    return CmsAnswer(_STATUSES[status], message or "", provisional)
+    return CmsAnswer(_STATUSES[status], truncate_text(message or ""), provisional)
 
 
 def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
