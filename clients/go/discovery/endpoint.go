@@ -21,7 +21,11 @@ type Endpoint struct {
 	// Revision that is ready; the one wanted READY if two are.
 	Revision string
 	Labels   map[string]string
+	// Weight is its share of new traffic, in proportion to the others' weights; 0: none. See WithTraffic and Pick.
+	Weight uint32
 }
+
+const usualWeight = 100
 
 // Address is host:port, an IPv6 address in brackets.
 func (e Endpoint) Address() string {
@@ -30,7 +34,8 @@ func (e Endpoint) Address() string {
 
 func (e Endpoint) equal(o Endpoint) bool {
 	return e.InstanceID == o.InstanceID && e.Cluster == o.Cluster && e.UID == o.UID && e.Node == o.Node &&
-		e.Host == o.Host && e.Port == o.Port && e.Revision == o.Revision && maps.Equal(e.Labels, o.Labels)
+		e.Host == o.Host && e.Port == o.Port && e.Revision == o.Revision && e.Weight == o.Weight &&
+		maps.Equal(e.Labels, o.Labels)
 }
 
 // instance is what is kept of a ready instance, and saved: not its version, so that a heartbeat is no change.
@@ -43,6 +48,7 @@ type instance struct {
 	Ports    map[string]uint32 `json:"ports"`
 	Labels   map[string]string `json:"labels"`
 	Revision string            `json:"revision"`
+	Weight   *uint32           `json:"weight,omitempty"` // nil: the usual one, also in files of earlier versions
 }
 
 func readyInstance(found *hqv1.Instance) (instance, bool) {
@@ -61,7 +67,7 @@ func readyInstance(found *hqv1.Instance) (instance, bool) {
 	meta := found.GetMeta()
 	return instance{
 		ID: meta.GetId(), UID: meta.GetUid(), Service: meta.GetServiceId(), Node: spec.GetNodeName(), Host: host,
-		Ports: ports, Labels: meta.GetLabels(), Revision: readyRevision(found),
+		Ports: ports, Labels: meta.GetLabels(), Revision: readyRevision(found), Weight: spec.Weight,
 	}, true
 }
 
@@ -90,8 +96,12 @@ func (i instance) endpoint(cluster, service, port string) (Endpoint, bool) {
 	if !ok || i.Host == "" || i.Service != service {
 		return Endpoint{}, false
 	}
+	weight := uint32(usualWeight)
+	if i.Weight != nil {
+		weight = *i.Weight
+	}
 	return Endpoint{
 		InstanceID: i.ID, Cluster: cluster, UID: i.UID, Node: i.Node, Host: i.Host, Port: number,
-		Revision: i.Revision, Labels: i.Labels,
+		Revision: i.Revision, Labels: i.Labels, Weight: weight,
 	}, true
 }
