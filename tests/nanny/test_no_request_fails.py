@@ -47,3 +47,45 @@ async def test_none_of_100_000_requests_fails_during_ten_roll_outs(tmp_path: Pat
         assert not callers.failures, (len(callers.failures), callers.failures[:5])
         assert set(callers.answers) == {"v1", "v2"}
         assert not reader.below, reader.below[:5]
+
+
+@pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+@pytest.mark.parametrize("many", [9, pytest.param(60, marks=pytest.mark.night)])
+@pytest.mark.long
+@pytest.mark.timeout(1800)
+async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_request(
+    tmp_path: Path, etcd: SharedEtcd, many: int
+) -> None:
+    names = [f"{location}-{number}" for location in LOCATIONS for number in range(many // len(LOCATIONS))]
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2) as (cloud, reader):
+        for name in sorted(set(names) - set(NAMES)):
+            await cloud.add_agent(name.split("-")[0], name)
+        await cloud.create(maxUnavailable="2", minReadyS=1, progressDeadlineS=120)
+        few = await cloud.add_server("v1", NAMES)
+        await cloud.target(few)
+        await cloud.until(few, pb.CURRENT_STATE_ACTIVE)
+        before = {name: cloud.agents[name].processes() for name in NAMES}
+        assert all(before.values())
+        reader.floor = len(NAMES)
+        assert cloud.gateway is not None
+        callers = Callers(cloud.gateway.grpc, SERVICE, pause_s=0.005)
+        calling = asyncio.create_task(callers.run())
+        try:
+            large = await cloud.add_server("v1", names)
+            reader.during = "up"
+            await cloud.target(large)
+            await cloud.until(large, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)
+            reader.during = "down"
+            await cloud.target(few)
+            await cloud.until(few, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)
+            await cloud.until(large, pb.CURRENT_STATE_PREPARED, timeout_s=600.0)
+            assert not calling.done()
+        finally:
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+        print(f"\n{callers.answers.total()} requests, {len(callers.failures)} failed")
+        assert not callers.failures, (len(callers.failures), callers.failures[:5])
+        assert max(reader.seen) == len(names)
+        assert callers.answers.total() > 100
+        assert {name: cloud.agents[name].processes() for name in NAMES} == before
+        assert not reader.below, reader.below[:5]

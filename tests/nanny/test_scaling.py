@@ -58,6 +58,7 @@ async def test_scaling_up_and_down_in_the_middle_of_a_roll_out_keeps_the_floor()
         six, four = cloud.names[:6], cloud.names[:4]
         await cloud.create(maxUnavailable="1", soakS=5, progressDeadlineS=60)
         await cloud.activate(await cloud.add("v1", names=six))
+        snapshot = ""
         async with lowest_ready(cloud, four) as lowest:
             for names in (six, cloud.names, four):
                 snapshot = await cloud.add("v2", names=names)
