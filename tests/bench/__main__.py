@@ -33,6 +33,7 @@ from tests.bench import (
     leave,
     lookups,
     mixed,
+    orders,
     pages,
     peer_programs,
     peers,
@@ -77,6 +78,7 @@ _MODULES = (
     reconnecting,
     leave,
     rollouts,
+    orders,
     pages,
     peers,
 )

@@ -38,15 +38,15 @@ _WIDE_NAMES: Final = [f"wide-{number}" for number in range(WIDE)]
 
 async def run(bench: Bench) -> None:
     """The group `nanny`."""
-    async with _started(bench.directory) as (nanny, hq):
+    async with nanny_and_hq(bench.directory) as (nanny, hq, _):
         await _many_services(bench, nanny)
         async with Client([hq]) as client:
             await _wide_roll_out(bench, nanny, client)
 
 
 @asynccontextmanager
-async def _started(directory: Path) -> AsyncIterator[tuple[NannyServer, str]]:
-    """Nanny, and the address of its HQ."""
+async def nanny_and_hq(directory: Path) -> AsyncIterator[tuple[NannyServer, str, int]]:
+    """Nanny, the address of its HQ, and the id of Nanny's process."""
     async with AsyncExitStack() as stack:
         etcd = EmbeddedEtcd(directory / "nanny-etcd")
         await etcd.start()
@@ -61,7 +61,8 @@ async def _started(directory: Path) -> AsyncIterator[tuple[NannyServer, str]]:
         server = NannyServer((nanny.grpc,), 30.0, CredentialFiles())
         while not (await server.call("GetControl", pb.GetControlRequest())).control.acting:
             await asyncio.sleep(0.1)
-        yield server, hq.grpc
+        assert nanny.running is not None
+        yield server, hq.grpc, nanny.running.pid
 
 
 async def _many_services(bench: Bench, nanny: NannyServer) -> None:
@@ -73,23 +74,23 @@ async def _many_services(bench: Bench, nanny: NannyServer) -> None:
         async with together:
             await nanny.call("CreateService", pb.CreateServiceRequest(service_id=name))
             instances = [f"{name}-{number}" for number in range(PER_SERVICE)]
-            await _snapshot(nanny, name, "r1", instances)
+            await add_snapshot(nanny, name, "r1", instances)
 
     await asyncio.gather(*(made(name) for name in names))
     began = time.monotonic()
-    under_load = [await _order_ms(nanny, name, pb.TARGET_PREPARED) for name in names]
+    under_load = [await order_ms(nanny, name, pb.TARGET_PREPARED) for name in names]
     note = f"{SERVICES:,} services, {SERVICES * PER_SERVICE:,} instances"
-    bench.fact(GROUP, "an order while all others are being written to HQ, p99", [_p99(under_load)], "ms", note=note)
-    await _all(nanny, lambda one: one.pending_events == 0 and "to write" not in str(one))
+    bench.fact(GROUP, "an order while all others are being written to HQ, p99", [p99(under_load)], "ms", note=note)
+    await all_services(nanny, lambda one: one.pending_events == 0 and "to write" not in str(one))
     rate = SERVICES * PER_SERVICE / (time.monotonic() - began)
     bench.fact(GROUP, "instances created in HQ", [rate], "per s", note=note)
     rng = random.Random(1)
     for _ in range(bench.rounds):
         alone = [
-            await _order_ms(nanny, rng.choice(names), pb.TARGET_CREATED, fill_pods_configuration=True)
+            await order_ms(nanny, rng.choice(names), pb.TARGET_CREATED, fill_pods_configuration=True)
             for _ in range(200)
         ]
-        bench.fact(GROUP, "an order, p99", [_p99(alone)], "ms", note=note)
+        bench.fact(GROUP, "an order, p99", [p99(alone)], "ms", note=note)
 
 
 async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> None:
@@ -99,7 +100,7 @@ async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> No
     took = [0.0, 0.0]
     async with following_agents(client, ["wide"], random.Random(1)):
         for title in ("r1", "r2"):
-            snapshot = await _snapshot(nanny, "wide", title, _WIDE_NAMES)
+            snapshot = await add_snapshot(nanny, "wide", title, _WIDE_NAMES)
             steps = ((pb.TARGET_PREPARED, pb.CURRENT_STATE_PREPARED), (pb.TARGET_ACTIVE, pb.CURRENT_STATE_ACTIVE))
             for number, (target, state) in enumerate(steps):
                 began = time.monotonic()
@@ -115,7 +116,7 @@ async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> No
     bench.fact(GROUP, "a roll-out: what a batch takes beyond its agents", [own / BATCHES], "s", note=note)
 
 
-async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
+async def add_snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
     instances = [{"id": name, "node": f"n{number // PER_NODE}"} for number, name in enumerate(names)]
     revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
     content = json.dumps({"service": service, "instances": instances, "revisions": [revision]}).encode()
@@ -123,13 +124,13 @@ async def _snapshot(nanny: NannyServer, service: str, title: str, names: list[st
     return str(answer.snapshot.id)
 
 
-async def _order_ms(nanny: NannyServer, service: str, target: pb.Target, **more: Any) -> float:
+async def order_ms(nanny: NannyServer, service: str, target: pb.Target, **more: Any) -> float:
     began = time.perf_counter()
     await nanny.call("SetTarget", pb.SetTargetRequest(service_id=service, target=target, **more))
     return (time.perf_counter() - began) * 1000
 
 
-async def _all(nanny: NannyServer, holds: Any) -> None:
+async def all_services(nanny: NannyServer, holds: Any) -> None:
     async with asyncio.timeout(400):
         while True:
             services = (await nanny.call("ListServices", pb.ListServicesRequest())).service
@@ -147,5 +148,5 @@ async def _until(nanny: NannyServer, snapshot: str, state: pb.CurrentState) -> N
             await asyncio.sleep(0.2)
 
 
-def _p99(taken: list[float]) -> float:
+def p99(taken: list[float]) -> float:
     return percentile(sorted(taken), 0.99)
