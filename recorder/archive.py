@@ -283,12 +283,13 @@ class Archive:
         self._let_go()
         path = self._directory / f"{datetime.fromtimestamp(day * DAY_MS / 1000, UTC):%Y-%m-%d}.sqlite"
         before = [one for one in self._files() if one < path]
-        is_new = not path.exists()
+        if not path.exists():
+            _make_whole(path, before[-1] if before else None, day * DAY_MS)
         file = sqlite3.connect(path, check_same_thread=False, timeout=5.0)
         try:
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")
-            if is_new or not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
+            if not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 _begin(file, before[-1] if before else None, day * DAY_MS)
             decision_tables.create_tables(file)
         except BaseException:
@@ -301,6 +302,16 @@ class Archive:
         if self._writing is not None:
             self._writing[1].close()
             self._writing = None
+
+
+def _make_whole(path: Path, before: Path | None, day_ms: int) -> None:
+    """Begin a day's file under another name: whoever reads it finds it whole, or not at all."""
+    begun = path.with_name(f"new-{path.name}")
+    begun.unlink(missing_ok=True)
+    with closing(sqlite3.connect(begun, timeout=5.0)) as file:
+        _begin(file, before, day_ms)
+        decision_tables.create_tables(file)
+    begun.rename(path)
 
 
 def _begin(file: sqlite3.Connection, before: Path | None, day_ms: int) -> None:
