@@ -19,8 +19,8 @@ SHARED: Final = frozenset(
 def place_options(program: click.Group, words: Sequence[str]) -> list[str]:
     """The words of a command line, with each shared option behind the innermost command that has it.
 
-    `walle -o json hosts list --server a:1` becomes `walle --server a:1 hosts list --output json`. What is wrong stays
-    as it is, for click to say so.
+    Of walle's words `-o json hosts list --server a:1` becomes `--server a:1 hosts list --output json`. What is wrong
+    stays as it is, for click to say so.
     """
     command: click.Command = program
     levels: list[tuple[click.Command, list[str]]] = [(program, [])]

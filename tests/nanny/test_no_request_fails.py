@@ -50,9 +50,9 @@ async def test_none_of_100_000_requests_fails_during_ten_roll_outs(tmp_path: Pat
 
 
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-@pytest.mark.parametrize("many", [9, pytest.param(60, marks=pytest.mark.night)])
+@pytest.mark.parametrize("many", [9, pytest.param(60, marks=[pytest.mark.night, pytest.mark.timeout(1800)])])
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_request(
     tmp_path: Path, etcd: SharedEtcd, many: int
 ) -> None:
