@@ -83,7 +83,8 @@ class DeltaSubscriptions(XdsStream):
         added, dropped = {*request.resource_names_subscribe}, {*request.resource_names_unsubscribe}
         self._check_count("resource_names_subscribe", len(wanted.names - dropped | added))
         is_first, wanted.is_begun = not wanted.is_begun, True
-        begins_all = IS_COMPLETE[kind] and (ALL in added or (is_first and not added)) and not wanted.is_all
+        asks_for_all = ALL in added or (is_first and not added)
+        begins_all = IS_COMPLETE[kind] and asks_for_all and ALL not in dropped and not wanted.is_all
         wanted.is_all = (wanted.is_all or begins_all) and ALL not in dropped
         self._drop(wanted, dropped - {ALL})
         if ALL in dropped:

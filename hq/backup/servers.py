@@ -87,9 +87,10 @@ NANNY: Final = _controller(
         "action": "ActionRecord",
         "target": "InstanceTargetRecord",
         "history": "HistoryRecord",
+        "rollout": "RolloutRecord",
     },
     events="service",
-    reconcilers=("work", "cms"),
+    reconcilers=("work", "cms", "contents"),
     afterwards="it rolls nothing out until you looked at each service's target and ran `nanny control open`; then it "
     "pauses the services whose targets are older than what HQ has",
 )
@@ -106,9 +107,11 @@ WALLE: Final = _controller(
         "defaultcms": "project_pb2.DefaultCmsTasks",
         "ledgertime": "project_pb2.LedgerTime",
         "restored": "project_pb2.Restored",
+        "notice": "project_pb2.NoticeRecord",
+        "word": "project_pb2.InstallationWord",
     },
     events="order",
-    reconcilers=("host", "dns", "scenario", "garbage", "ledgertime"),
+    reconcilers=("host", "dns", "scenario", "garbage", "ledgertime", "notices", "noticesheard", "noticesold"),
     afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "
     "people's requests wait for `walle open-epoch`",
 )

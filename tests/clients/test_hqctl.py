@@ -164,7 +164,7 @@ async def test_the_guard_is_shown(replica: FakeReplica) -> None:
 
 
 async def test_a_mistake_on_the_command_line_needs_no_server(replica: FakeReplica) -> None:
-    assert (await hqctl(replica.address, "find", "-l", "nonsense")).code == 2
+    assert (await hqctl(replica.address, "find", "-l", "non sense")).code == 2
     assert (await hqctl(replica.address, "bogus")).code == 2
     assert not replica.calls
 

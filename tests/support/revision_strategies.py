@@ -62,12 +62,17 @@ def limits() -> st.SearchStrategy[pb.ResourceLimit]:
     return st.builds(pb.ResourceLimit, cpu_millicores=st.integers(0, 10**7), memory_bytes=st.integers(0, 1 << 50))
 
 
+def _http_paths() -> st.SearchStrategy[str]:
+    printable = st.text(st.characters(min_codepoint=0x21, max_codepoint=0x7E), max_size=20)
+    return st.just("") | printable.map("/".__add__)
+
+
 @cache
 def readiness_checks() -> st.SearchStrategy[pb.ReadinessCheck]:
     means = st.one_of(
         st.builds(pb.ExecCheck, command=st.lists(words.texts(), max_size=2)).map(lambda it: {"exec": it}),
         st.builds(pb.TcpCheck, port=words.names()).map(lambda it: {"tcp": it}),
-        st.builds(pb.HttpCheck, port=words.names(), path=words.texts()).map(lambda it: {"http": it}),
+        st.builds(pb.HttpCheck, port=words.names(), path=_http_paths()).map(lambda it: {"http": it}),
     )
     times = st.fixed_dictionaries(
         {}, optional={name: words.durations() for name in ("initial_delay", "period", "timeout")}

@@ -146,7 +146,7 @@ def find(recorder: _Recorders, service: str, when: float, instance: str, node: s
 
 @history.command(short_help="Show what CMS, Nanny and Wall-E decided and were ordered, latest first.")
 @click.argument("subject", default="")
-@click.option("--server", type=click.Choice(["cms", "nanny", "walle"]), default=None, help="Of this server only.")
+@click.option("--of", "server", type=click.Choice(["cms", "nanny", "walle"]), default=None, help="Of this server only.")
 @click.option("--service", default="", help="What touched this service only.")
 @click.option("--node", default="", help="What touched this node only.")
 @click.option("--since", type=MomentParam(), default="1h", help="From then on: 2h (ago), 03:10, or ISO 8601.")
