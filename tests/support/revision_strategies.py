@@ -117,7 +117,8 @@ def secrets() -> st.SearchStrategy[pb.SecretDescriptor]:
         st.builds(pb.SecretFile, path=words.paths(), mode=words.modes()).map(lambda it: {"file": it}),
         words.variables().map(lambda it: {"environment_variable": it}),
     )
-    where = st.fixed_dictionaries({"name": words.names(), "provider": words.lines(), "id": words.lines()})
+    ids = words.lines().filter(lambda it: not it.startswith("-"))
+    where = st.fixed_dictionaries({"name": words.names(), "provider": words.lines(), "id": ids})
     return st.builds(
         lambda place, target: pb.SecretDescriptor(key="password", **place, **target),
         where,
