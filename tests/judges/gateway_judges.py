@@ -207,7 +207,7 @@ async def dnsmasq(directory: Path) -> Verdict:
 
 async def coredns(directory: Path) -> Verdict:
     """CoreDNS in front, with the example's cache; dig asks it."""
-    path, version = await tools.go_tool("coredns")
+    path, version = await tools.go_program("coredns", "github.com/coredns/coredns", "coredns_go")
     asking, _ = await tools.on_path("dig", "bind9-dnsutils")
     verdict, port = Verdict(version), free_port()
     async with world(directory, "dns") as at:

@@ -53,7 +53,6 @@ GO: Final = {
     "consul-template": GoTool(
         "consul-template", "github.com/hashicorp/consul-template", "github.com/hashicorp/consul-template", "v0.41.1"
     ),
-    "coredns": GoTool("coredns", "github.com/coredns/coredns", "github.com/coredns/coredns", "v1.12.4"),
     "ghz": GoTool("ghz", "github.com/bojand/ghz/cmd/ghz", "github.com/bojand/ghz", "v0.93.0"),
 }
 
