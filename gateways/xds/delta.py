@@ -62,11 +62,9 @@ class DeltaSubscriptions(XdsStream):
         for service in services or self._named:
             names = self._named.get(service, ())
             wanted.due.update([name for name in names if self._news(ResourceType.ENDPOINTS, wanted, name) is not None])
-        for kind, wanted in self._wanted.items():
-            if wanted.is_all:
-                wanted.due |= self._unlike(kind, wanted)
-        if TO_ALL in self._wanted[ResourceType.ROUTES].names:
-            self._wanted[ResourceType.ROUTES].due.add(TO_ALL)
+        if self.wants_all and self._is_listed_anew(services):
+            for kind, wanted in self._wanted.items():
+                wanted.due |= self._unlike(kind, wanted) if wanted.is_all else {TO_ALL} & wanted.names
         return any(wanted.due or wanted.must_answer for wanted in self._wanted.values())
 
     def due(self) -> Iterator[bytes]:

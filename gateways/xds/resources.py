@@ -63,7 +63,7 @@ class Resources:
 
     @property
     def listed(self) -> Collection[str]:
-        """The targets for clients that request all."""
+        """The targets for clients that request all: another object whenever they, or the routes to them, change."""
         return self._listing.names
 
     def routes_to_all(self, may_read: Callable[[str], bool]) -> bytes:

@@ -77,6 +77,7 @@ class XdsStream(ABC):
         self.place, self.peer = place, "a client"
         self.listen: tuple[str, int] | None = None
         self._named: dict[str, set[str]] = {}  # by service, names of endpoints that are wanted
+        self._noted: tuple[Collection[str], tuple[str, int] | None] = (), None  # what there was at the last change
 
     @property
     def services(self) -> Collection[str]:
@@ -152,6 +153,14 @@ class XdsStream(ABC):
         if kind is ResourceType.LISTENER:
             return () if self.listen is None else (TO_ALL,)
         return self._resources.listed
+
+    def _is_listed_anew(self, services: Collection[str]) -> bool:
+        """Whether what there is may be other than at the last change; `services`: as they were said to have changed.
+
+        Most changes are of instances: they must not cost every Envoy a look at all there is.
+        """
+        before, self._noted = self._noted, (self._resources.listed, self.listen)
+        return not services or before[0] is not self._noted[0] or before[1] != self.listen
 
     def _is_readable(self, kind: ResourceType, name: str) -> bool:
         """Whether it exists for this client."""

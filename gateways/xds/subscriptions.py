@@ -66,12 +66,10 @@ class Subscriptions(XdsStream):
             due.update([name for name in self._named.get(service, ()) if self._is_other(name)])
         if not self.wants_all:
             return bool(due)
-        for kind in (ResourceType.CLUSTER, ResourceType.LISTENER):
-            if self._wanted[kind].is_all:
-                self._wanted[kind].due.update(self._listed(kind))
-        if TO_ALL in self._wanted[ResourceType.ROUTES].names:
-            self._wanted[ResourceType.ROUTES].due.add(TO_ALL)
-        return True
+        if self._is_listed_anew(services):
+            for wanted in self._wanted.values():
+                wanted.due |= {ALL} if wanted.is_all else {TO_ALL} & wanted.names
+        return any(wanted.due or wanted.must_answer for wanted in self._wanted.values())
 
     def due(self) -> Iterator[bytes]:
         for kind, wanted in self._wanted.items():
@@ -101,7 +99,7 @@ class Subscriptions(XdsStream):
         wanted.is_known = True
         wanted.is_all = (is_all or (wanted.is_all and not names)) and IS_COMPLETE[kind]
         wanted.names = names - {ALL}
-        wanted.due &= wanted.names
+        wanted.due &= wanted.names | {ALL}
         wanted.sent = {name: sent for name, sent in wanted.sent.items() if name in wanted.names}
         if kind is ResourceType.ENDPOINTS:
             self._index(wanted.names)

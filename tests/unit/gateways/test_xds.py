@@ -342,6 +342,13 @@ def test_an_envoy_that_says_not_where_it_listens_has_no_listener(listen: str) ->
     assert RDS not in one.wants(RDS, "/all")
 
 
+def test_the_last_service_that_goes_is_taken_from_who_wants_all_be_it_between_an_answer_and_its_ack() -> None:
+    one = client(*THREE)
+    assert [message.name for message in one.wants(CDS)[CDS]] == ["web"]
+    one.pictured.drop(*(instance.key for instance in THREE))
+    assert one.wants(CDS) == {CDS: []}
+
+
 def test_an_envoy_has_routes_to_what_it_may_read_and_never_two_of_one_domain() -> None:
     one = client(*THREE, known("W-1", "Web"), known("s-1", "secret"), may_read=lambda service: service != "secret")
     one.wants(LDS, node=envoy_node())

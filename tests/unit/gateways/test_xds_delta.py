@@ -15,7 +15,7 @@ from gateways.xds.resources import Resources
 from gateways.xds.stream import MOST_NAMES, XdsCounts
 from serving.errors import InvalidRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
-from tests.unit.gateways.test_xds import BOTH, CDS, EDS, LDS, MESSAGES, RDS, THREE, envoy_node
+from tests.unit.gateways.test_xds import BOTH, CDS, EDS, LDS, MESSAGES, RDS, THREE, Client, envoy_node
 from xdspb.v1 import xds_pb2 as pb
 
 
@@ -42,14 +42,14 @@ class DeltaClient:
     def _on_services_changed(self, services: Collection[str]) -> None:
         self.stream.on_services_changed(services)
 
-    def wants(self, kind: ResourceType, *more: str, less: Sequence[str] = ()) -> list[str]:
+    def wants(self, kind: ResourceType, *more: str, less: Sequence[str] = (), **others: Any) -> list[str]:
         """Say so; what comes, see `due`."""
         versions = {} if kind in self.greeted else self.versions[kind]
         self.greeted.add(kind)
         for name in less:
             self.world[kind].pop(name, None)
             self.versions[kind].pop(name, None)
-        self.ask(kind, subscribe=more, unsubscribe=less, versions=versions)
+        self.ask(kind, subscribe=more, unsubscribe=less, versions=versions, **others)
         return self.due()
 
     def ask(
@@ -234,6 +234,23 @@ def test_an_envoy_has_a_listener_and_routes_that_follow_the_services() -> None:
     partial.condition.heard, partial.condition.unheard = frozenset(BOTH), frozenset()
     partial.look()
     assert one.due() == ["/all"]
+
+
+@pytest.mark.parametrize("form", [Client, DeltaClient])
+def test_a_change_of_an_instance_makes_no_envoy_look_at_all_there_is(form: type[Client | DeltaClient]) -> None:
+    looked: list[str] = []
+    one = form(picture_of(*THREE, heard=BOTH), may_read=lambda service: not looked.append(service))  # type: ignore[func-returns-value]
+    one.wants(LDS, node=envoy_node())
+    assert one.wants(CDS)
+    assert one.wants(RDS, "/all")
+    one.pictured.put(known("web-8"))
+    one.due()
+    looked.clear()
+    one.pictured.put(known("web-9"), known("web-1", host="10.0.0.9"))
+    assert (not one.due(), looked) == (True, [])
+    one.pictured.put(known("web-1", labels={"app-protocol": "h2c"}))
+    assert one.due()
+    assert "web" in looked
 
 
 # --- never worse --------------------------------------------------------------------------------------------------
