@@ -65,6 +65,7 @@ class DeltaSubscriptions(XdsStream):
         if self.wants_all and self._is_listed_anew(services):
             for kind, wanted in self._wanted.items():
                 wanted.due |= self._unlike(kind, wanted) if wanted.is_all else {TO_ALL} & wanted.names
+                wanted.has_earlier = wanted.has_earlier and not self._resources.is_complete
         return any(wanted.due or wanted.must_answer for wanted in self._wanted.values())
 
     def due(self) -> Iterator[bytes]:
@@ -112,10 +113,14 @@ class DeltaSubscriptions(XdsStream):
         wanted.has.update({name: versions[name] or _UNKNOWN_VERSION for name in names})
 
     def _unlike(self, kind: ResourceType, wanted: _DeltaWanted) -> set[str]:
-        """Names that a client who wants all may have to be told of. What is listed differs by its name alone."""
+        """Names that a client who wants all may have to be told of.
+
+        What this stream sent of what is listed differs by its name alone; what an earlier one sent may be of another
+        version of HQ, and is compared until every location has said what it has.
+        """
         listed, has = self._listed(kind), wanted.has
         new = {name for name in listed if not has.get(name) and self._is_readable(kind, name)}
-        return new | {name for name in has if name not in listed}
+        return new | {name for name in has if wanted.has_earlier or name not in listed}
 
     # --- answers ------------------------------------------------------------------------------------------------------
 

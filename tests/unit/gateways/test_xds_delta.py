@@ -253,6 +253,25 @@ def test_a_change_of_an_instance_makes_no_envoy_look_at_all_there_is(form: type[
     assert "web" in looked
 
 
+def test_who_wants_all_and_comes_back_with_something_stale_is_sent_it_once() -> None:
+    one = client(*THREE, known("db-1", "db"))
+    one.wants(CDS)
+    one.versions[CDS]["web"] = "stale"
+    one.connect(one.pictured)
+    assert one.wants(CDS) == ["web"]
+    one.versions[CDS]["web"] = "stale"
+    starting = PictureBuilder()
+    starting.condition.is_known = False
+    starting.look()
+    one.connect(starting)
+    assert one.wants(CDS) == []
+    starting.condition.is_known, starting.condition.heard = True, frozenset(BOTH)
+    starting.put(*THREE, known("db-1", "db"))
+    assert one.due() == ["web"]
+    starting.put(known("cart-1", "cart"))
+    assert one.due() == ["cart"]
+
+
 # --- never worse --------------------------------------------------------------------------------------------------
 
 
