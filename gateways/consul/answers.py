@@ -17,6 +17,7 @@ from hqclient.discovery.endpoint import Key
 from serving.rights.access import Access
 
 _MOST_BODIES: Final = 1_024
+_MOST_BYTES: Final = 64 * 2**20  # of all bodies that are kept, and one more: a filter may select everything
 _BodyKey = tuple[QuestionKind, str, bool, tuple[str, ...], str, str]
 _Show = Callable[[KnownInstance, int, Sequence[str], str], dict[str, Any]]
 _FILTERED: Final[dict[QuestionKind, _Show]] = {
@@ -66,6 +67,7 @@ class ConsulAnswers:
         self._settings, self._picture, self._indexes = settings, picture, of
         self._entries: dict[Key, tuple[KnownInstance, str, bytes]] = {}
         self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
+        self._kept_bytes = 0  # of all of them
         self._by_kind: dict[QuestionKind, Callable[[Question, Access], bytes]] = {
             QuestionKind.HEALTH_SERVICE: self._health_service,
             QuestionKind.HEALTH_CHECKS: self._checks,
@@ -107,10 +109,17 @@ class ConsulAnswers:
         asked, index = _body_key(question), self._indexes.current(self.topic(question))
         kept = self._bodies.get(asked)
         if kept is None or kept[0] != index:
-            if len(self._bodies) >= _MOST_BODIES:
-                self._bodies.clear()
-            kept = self._bodies[asked] = index, self._by_kind[question.kind](question, access)
+            kept = index, self._by_kind[question.kind](question, access)
+            self._keep(asked, kept)
         return kept[1]
+
+    def _keep(self, asked: _BodyKey, made: tuple[int, bytes]) -> None:
+        _, before = self._bodies.pop(asked, (0, b""))
+        self._kept_bytes += len(made[1]) - len(before)
+        if len(self._bodies) >= _MOST_BODIES or self._kept_bytes > _MOST_BYTES:
+            self._bodies.clear()
+            self._kept_bytes = len(made[1])
+        self._bodies[asked] = made
 
     def _check_known(self, question: Question) -> None:
         """An empty list is only sent once every location has confirmed that there are no instances."""

@@ -18,6 +18,7 @@ from typing import Any, Final, NoReturn
 
 _MOST_CHARACTERS: Final = 2_000
 _MOST_DEPTH: Final = 32
+_MOST_MATCHES: Final = 20  # each looks at every instance
 _TOKEN: Final = re.compile(
     r"""\s*(?:(?P<sign>==|!=|[()\[\]])|"(?P<quoted>(?:[^"\\]|\\.)*)"|`(?P<raw>[^`]*)`|(?P<word>[^\s()\[\]=!"`]+))""",
     re.DOTALL,
@@ -63,6 +64,7 @@ class _FilterParser:
 
     def __init__(self, text: str, fields: Mapping[str, Any]) -> None:
         self._tokens, self._fields, self._next = [*_tokens(text)], fields, 0
+        self._matches = 0
 
     def parse(self) -> Holds:
         holds = self._expression(0)
@@ -124,6 +126,9 @@ class _FilterParser:
     # --- matches ------------------------------------------------------------------------------------------------------
 
     def _match(self) -> Holds:
+        self._matches += 1
+        if self._matches > _MOST_MATCHES:
+            raise FilterError(f"position {self._token.at}: more than {_MOST_MATCHES} matches: ask for less at once")
         if self._is_in():
             return self._in()
         path = self._field()

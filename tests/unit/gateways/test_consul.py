@@ -29,9 +29,9 @@ class Asking:
     def __init__(self, pictured: PictureBuilder, datacenter: str = "", clock: ManualClock | None = None) -> None:
         self.pictured, clock = pictured, clock or ManualClock()
         self.indexes = ConsulIndexes(pictured.picture, clock)
-        answers = ConsulAnswers(ConsulSettings(datacenter), pictured.picture, self.indexes)
+        self.answers = ConsulAnswers(ConsulSettings(datacenter), pictured.picture, self.indexes)
         shared = ServerContext(Limits(max_streams=3), clock, RequestIds("test"))
-        self.api = ConsulApi(pictured.picture, self.indexes, answers, shared, random.Random(1))
+        self.api = ConsulApi(pictured.picture, self.indexes, self.answers, shared, random.Random(1))
 
     async def __call__(self, path: str, method: str = "GET") -> SiteAnswer:
         path, _, query = path.partition("?")
@@ -479,6 +479,19 @@ async def test_a_filter_selects_by_the_fields_of_the_answer(
 
 def _name(entry: Any) -> str:
     return str(entry["Service"]["ID"] if "Service" in entry else entry.get("ServiceID") or entry["Node"])
+
+
+async def test_answers_to_ever_other_filters_are_kept_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ask = asking()
+    size = len((await ask(WEB)).body)
+    monkeypatch.setattr("gateways.consul.answers._MOST_BYTES", 10 * size)
+    for number in range(30):
+        await ask(f"{WEB}?{urlencode({'filter': f'Service.Port != {number}'})}")
+        ask.pictured.put(known("web-9", labels={"much": "x" * number}))
+        await ask(WEB)
+        kept = ask.answers._bodies.values()
+        assert ask.answers._kept_bytes == sum(len(body) for _, body in kept) <= 10 * size
+    assert (await ask(WEB)).body is (await ask(WEB)).body
 
 
 async def test_a_blocking_query_with_a_filter_wakes_when_its_own_answer_changes() -> None:

@@ -69,6 +69,7 @@ def test_an_expression_selects(text: str, expected: bool) -> None:
         ('"/Name" == web', "position 1: expected a field like Service.Meta.tier, found '/Name'"),
         ('Meta["x" == z', "position 10: expected `]`, found '=='"),
         ("(" * 40 + "Name == web", "deeper than 32 levels"),
+        (" or ".join(["Port == 1"] * 21), "position 261: more than 20 matches: ask for less at once"),
         ("x" * 2_001, "2001 characters, of 2000 allowed"),
     ],
 )
