@@ -33,6 +33,7 @@ class Resources:
         self._responses = XdsResponses()
         self._listing = XdsListing(picture)
         self._endpoints: dict[str, dict[tuple[str, str], bytes]] = {}  # by service, by name and place
+        self._kept_endpoints = 0  # names and places, of all services
         self._places: dict[tuple[str, int, int], bytes] = {}
         self._targets: dict[str, XdsTarget | None] = {}
         self._settled: set[str] = set()  # names whose hosts were all looked up once
@@ -101,13 +102,14 @@ class Resources:
         target = self.target(name)
         if target is None or self._picture.knowledge(target.service) is Knowledge.UNKNOWN:
             return None
-        kept = self._endpoints.setdefault(target.service, {})
-        if (name, place) not in kept:
-            made = self._make_assignment(name, target, place)
-            if made is None:
-                return None
-            kept[name, place] = made
-        return kept[name, place]
+        made = self._endpoints.get(target.service, {}).get((name, place))
+        if made is None and (made := self._make_assignment(name, target, place)) is not None:
+            if self._kept_endpoints >= _MOST_KEPT:  # no change drops those of services that there are not
+                self._endpoints.clear()
+                self._kept_endpoints = 0
+            self._endpoints.setdefault(target.service, {})[name, place] = made
+            self._kept_endpoints += 1
+        return made
 
     def _make_assignment(self, name: str, target: XdsTarget, place: str) -> bytes | None:
         """None: there are instances whose addresses are unknown, so clients keep what they have."""
@@ -115,6 +117,8 @@ class Resources:
         places = self._addressing.places_with_port(chosen, target.number)
         if places.is_unknown or (places.is_pending and name not in self._settled):
             return None
+        if len(self._settled) >= _MOST_KEPT:
+            self._settled.clear()
         self._settled.add(name)
         first: dict[tuple[str, str], EndpointAddress] = {}
         for found in places.found:
@@ -163,7 +167,6 @@ class Resources:
         self._responses.clear()
         if not services:
             self._endpoints.clear()
+            self._kept_endpoints = 0
         for service in services:
-            self._endpoints.pop(service, None)
-        if len(self._settled) > _MOST_KEPT:
-            self._settled.clear()
+            self._kept_endpoints -= len(self._endpoints.pop(service, ()))

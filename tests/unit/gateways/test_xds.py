@@ -364,6 +364,18 @@ def test_services_that_come_and_go_leave_nothing_where_nobody_asks_for_all() -> 
     assert len(one.resources._listing._changed) < 1_100
 
 
+def test_names_that_were_asked_for_once_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.xds.resources._MOST_KEPT", 20)
+    one = client(*THREE)
+    for number in range(50):
+        assert one.wants(EDS, f"nobody-{number}", f"web;tier={number}")[EDS]
+        if number % 7 == 0:
+            one.pictured.put(known("web-9", host=f"10.0.1.{number}"))
+        kept = one.resources
+        assert max(sum(map(len, kept._endpoints.values())), len(kept._settled)) <= 20
+        assert sum(map(len, kept._endpoints.values())) == kept._kept_endpoints
+
+
 def test_a_route_stays_while_a_location_was_never_heard() -> None:
     one = client(*THREE[:2], known("db-1", "db"), heard=["east"], unheard=["west"])
     one.wants(LDS, node=envoy_node())
