@@ -36,6 +36,11 @@ def escape_controls(text: str) -> str:
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def say(text: str) -> None:
+    """Print on stdout what has words of programs, agents and other people in it, in one colour."""
+    click.echo(escape_controls(text))
+
+
 STYLES = {
     "yes": "green",
     "ok": "green",

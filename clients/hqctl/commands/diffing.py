@@ -12,7 +12,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import as_dict, yaml_text
-from hqcli.terminal import colour_of
+from hqcli.terminal import colour_of, escape_controls
 from hqctl.asking.failures import CREATE_IT
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
@@ -113,6 +113,6 @@ def comparable(instance: instance_pb2.Instance) -> str:
 
 def _print(lines: list[str]) -> None:
     coloured = colour_of(sys.stdout)
-    for line in lines:
+    for line in map(escape_controls, lines):
         colour = _COLOURS.get(line[:1])
         click.echo(click.style(line, fg=colour) if coloured and colour else line)

@@ -14,7 +14,7 @@ from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import DurationParam
 from hqcli.readable import clock_time
-from hqcli.terminal import print_table, warn
+from hqcli.terminal import print_table, say, warn
 from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.options import ordering
 from hqctl.asking.session import complain
@@ -69,7 +69,7 @@ def why(cms: CmsProcesses, task: str, output: str) -> None:
             print_data(answer, output)
         else:
             for line in task_story(answer):
-                click.echo(line)
+                say(line)
         return Exit.OK
 
     cms.run(work())
@@ -232,8 +232,8 @@ def status(cms: CmsProcesses, output: str) -> None:
         if is_data(output):
             print_data(answer, output)
         else:
-            click.echo(f"closed: {answer.closed}" if answer.closed else "approvals are granted")
-            click.echo(f"decided by {answer.acting or 'nobody'}, epoch {answer.epoch}")
+            say(f"closed: {answer.closed}" if answer.closed else "approvals are granted")
+            say(f"decided by {answer.acting or 'nobody'}, epoch {answer.epoch}")
             rows = [(one.name, str(one.instances), one.reason or "up to date") for one in answer.location]
             print_table(("LOCATION", "INSTANCES", "STATE"), rows)
         return Exit.REFUSED if answer.closed else Exit.OK
@@ -286,5 +286,5 @@ def _tell(state: pb.TaskState, *, is_stored: bool = True) -> Exit:
     waits = state.status == pb.TASK_STATUS_IN_PROCESS
     task = state.task.id
     steps = f"; the reasons: hqctl disruptions why {task}; to check again, repeat this command with --id {task}"
-    click.echo(f"{task}: {task_status(state)}: {state.message}{steps if waits and is_stored else ''}")
+    say(f"{task}: {task_status(state)}: {state.message}{steps if waits and is_stored else ''}")
     return Exit.TIMEOUT if waits else Exit.OK if state.status == pb.TASK_STATUS_OK else Exit.REFUSED

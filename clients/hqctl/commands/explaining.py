@@ -75,7 +75,7 @@ def describe(session: HqctlSession, instance_id: str, output: str) -> None:
         else:
             _print(answer, moves)
             click.echo("\nInstance:")
-            click.echo(textwrap.indent(yaml_text(as_dict(got.instance)), "  "), nl=False)
+            click.echo(textwrap.indent(escape_controls(yaml_text(as_dict(got.instance))), "  "), nl=False)
         warn_of(merged_sources((got.sources, answer.sources)))
         return Exit.OK
 

@@ -12,7 +12,7 @@ from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqcli.options import DurationParam
 from hqcli.readable import clock_time, guard_words, plural, span, stamp
-from hqcli.terminal import print_table, warn
+from hqcli.terminal import print_table, say, warn
 from hqctl.asking.options import ordering
 from hqctl.asking.session import HqctlSession, with_session
 from hqctl.output.sources import check_cluster
@@ -97,7 +97,7 @@ def force(session: HqctlSession, span_s: float | None, reason: str, by: str) -> 
 def print_guard(state: pb.GuardState) -> None:
     """Print the state of the guard as a few lines."""
     words = guard_words(state)
-    click.echo(words[:1].upper() + words[1:])
+    say(words[:1].upper() + words[1:])
     if state.waiting:
         click.echo(f"{plural(state.waiting, 'expiry')} waiting; held since {clock_time(state.since)}.")
     print_order(state)
@@ -108,7 +108,7 @@ def print_order(state: pb.GuardState) -> None:
     if state.override.kind in ORDERS:
         order = state.override
         by = f"by {order.by or 'somebody'} at {clock_time(order.since)}: {order.reason or 'without a reason'}"
-        click.echo(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")
+        say(f"{ORDERS[order.kind]}, until {clock_time(order.until)} ({by}).")
         if order.kind == pb.GUARD_OVERRIDE_KIND_FORCE:
             click.echo("To end it early: `hqctl guard release --for 1s --reason TEXT`.")
 
@@ -127,7 +127,7 @@ def suspend(session: HqctlSession, node: str, span_s: float, reason: str, by: st
         until = clock_time(answer.suspension.until)
         click.echo(f"{node} is suspended until {until}. To end it early: `hqctl resume {node}`.")
         for one in before:
-            click.echo(f"This replaces the suspension until {clock_time(one.until)} by {one.by}: {one.reason}.")
+            say(f"This replaces the suspension until {clock_time(one.until)} by {one.by}: {one.reason}.")
         await _warn_of_a_node_nobody_is_on(client, node)
         return Exit.OK
 

@@ -13,7 +13,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data
 from hqcli.readable import guard_words, plural, seconds_of, size, span
-from hqcli.terminal import colour_of, fold, print_table, width_of
+from hqcli.terminal import colour_of, escape_controls, fold, print_table, say, width_of
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.asking.transitions import fetch_transitions
 from hqctl.output.findings import Facts, Finding, Reached, findings
@@ -142,7 +142,7 @@ def _print(facts: Facts, found: list[Finding]) -> None:
     if facts.refused:
         click.echo("\nFederation gateway: replicas, store and guard belong to each location: ask there.")
     if facts.guard is not None and not facts.guard.holding:  # otherwise it is among the findings
-        click.echo(f"\nGuard: {guard_words(facts.guard)}")
+        say(f"\nGuard: {guard_words(facts.guard)}")
 
 
 def _print_finding(one: Finding) -> None:
@@ -150,9 +150,9 @@ def _print_finding(one: Finding) -> None:
     mark = "!" if one.severe else "-"
     shown = click.style(mark, fg="red" if one.severe else "yellow", bold=True) if colour_of(sys.stdout) else mark
     what, *more = fold(one.what, width - 2)
-    click.echo(f"{shown} {what}")
+    click.echo(f"{shown} {escape_controls(what)}")
     for line in (*more, *fold(f"next: {one.next}", width - 2)):
-        click.echo(f"  {line}")
+        click.echo(f"  {escape_controls(line)}")
 
 
 def _name(facts: Facts) -> str:

@@ -9,7 +9,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, is_data, output_option, print_data, print_items
 from hqcli.readable import clock_time, plural
-from hqcli.terminal import print_table
+from hqcli.terminal import print_table, say
 from hqctl.asking.options import ordering
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import check_cluster
@@ -82,7 +82,7 @@ def print_epoch(state: admin_pb2.EpochState) -> None:
     if state.trust == pb.EPOCH_TRUST_DOUBTED:
         complain(f"doubted: {state.doubt}. {_IF_DOUBTED}")
     elif state.by:
-        click.echo(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
+        say(f"Confirmed by {state.by} at {clock_time(state.time)}: {state.reason}.")
     elif state.trust == pb.EPOCH_TRUST_CONFIRMED:
         click.echo("Confirmed: a backup was restored.")
     else:

@@ -9,6 +9,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
+from hqcli.terminal import say
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
 from nannyctl.output import services as out
@@ -220,10 +221,10 @@ async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship,
         print_json(answer)
         return Exit.OK
     state = answer.control
-    click.echo(f"{state.acting or 'no process'} is the leader" + (f"; {state.why_not}" if state.why_not else ""))
-    click.echo(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
+    say(f"{state.acting or 'no process'} is the leader" + (f"; {state.why_not}" if state.why_not else ""))
+    say(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
     for location, why in sorted(state.location.items()):
-        click.echo(f"location {location}: {why or 'ok'}")
+        say(f"location {location}: {why or 'ok'}")
     return Exit.OK
 
 
@@ -237,7 +238,7 @@ async def _run_order(server: NannyServer, method: str, request: Any, wait_s: flo
     if output == "json":
         print_json(answer)
     else:
-        click.echo(out.show_service(answer.service))
+        say(out.show_service(answer.service))
     return code
 
 

@@ -8,6 +8,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
+from hqcli.terminal import say
 from nannyctl.commands.rollout_show import show
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
 from nannyctl.output import services as out
@@ -69,7 +70,7 @@ async def _say(
     if output == "json":
         print_json(answer)
     else:
-        click.echo(out.show_service(answer.service))
+        say(out.show_service(answer.service))
     return Exit.OK
 
 

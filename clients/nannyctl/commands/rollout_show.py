@@ -6,6 +6,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
+from hqcli.terminal import say
 from nannyctl.nanny_server import NannyServer, nanny_server
 from nannyctl.output.rollouts import show_rollout
 from nannypb.v1 import service_pb2 as pb
@@ -31,5 +32,5 @@ async def _print_rollout(server: NannyServer, request: pb.GetRolloutRequest, out
     elif not answer.HasField("rollout"):
         click.echo(f"{request.service_id}: no snapshot was ordered ACTIVE yet.", err=True)
     else:
-        click.echo(show_rollout(request.service_id, answer.rollout))
+        say(show_rollout(request.service_id, answer.rollout))
     return Exit.OK

@@ -15,6 +15,7 @@ from hqcli.call import is_read
 from hqcli.exits import Exit
 from hqcli.formats import as_dict, output_option, print_json
 from hqcli.options import DurationParam
+from hqcli.terminal import say
 from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, rest_result, rolled_back_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
@@ -212,7 +213,7 @@ async def _print_status(server: NannyServer, name: str, output: str) -> Exit:
     if output == "json":
         print_json(answer)
     else:
-        click.echo(out.show_service(now))
+        say(out.show_service(now))
     result = rolled_back_result(now) or rest_result(now)
     if result is None or (result.code is Exit.OK and now.remark):
         return Exit.NOT_YET
@@ -358,7 +359,7 @@ def _print_list(
         if output == "json":
             print_json({field: [], **as_dict(answer)})
         elif found := getattr(answer, field):
-            click.echo(words(found))
+            say(words(found))
         else:
             click.echo(none, err=True)
         return Exit.OK
@@ -375,5 +376,5 @@ async def _answer(server: NannyServer, method: str, request: Any, output: str, w
     if output == "json":
         print_json(answer)
     else:
-        click.echo(words(answer))
+        say(words(answer))
     return Exit.OK

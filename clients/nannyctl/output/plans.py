@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import click
 
 from hqcli.readable import plural
-from hqcli.terminal import colour_of
+from hqcli.terminal import colour_of, escape_controls
 from nannyctl.plans.diff import FieldChange, format_value
 from nannyctl.plans.plan import InstancePlan, PlannedAction, PlannedKind
 
@@ -63,7 +63,7 @@ def print_lines(lines: Iterable[PlanLine]) -> None:
     coloured = colour_of(sys.stdout)
     for line in lines:
         bold = not line.sign and not line.text.startswith(" ")
-        click.secho(line.text, fg=COLOURS.get(line.sign), bold=bold, color=coloured)
+        click.secho(escape_controls(line.text), fg=COLOURS.get(line.sign), bold=bold, color=coloured)
 
 
 def plan_as_dict(plan: InstancePlan) -> dict[str, Any]:

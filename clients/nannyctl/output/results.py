@@ -12,6 +12,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import print_json
+from hqcli.terminal import say
 from nannyctl.exits import worst
 from nannyctl.sending.results import Result, UploadOutcome, counts, exit_of_results
 from nannyctl.session import InstallationAnswer, complain, tell_away
@@ -119,7 +120,7 @@ def _tell_one(installation: str, result: Result, *, every: bool) -> None:
     elif every:
         at = f" (version {result.version})" if result.version else ""
         note = f": {result.message}" if result.message else ""
-        click.echo(f"{installation}: {result.id} {result.outcome}{at}{note}")
+        say(f"{installation}: {result.id} {result.outcome}{at}{note}")
 
 
 def _summary(asked: Settled) -> str:

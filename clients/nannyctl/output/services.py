@@ -197,11 +197,11 @@ class LiveServiceView:
     def show(self, service: pb.Service) -> None:
         """Show what is new."""
         if self._stream.isatty():
-            text = show_service(service)
+            text = escape_controls(show_service(service))
             self._stream.write(f"\x1b[{self._lines}F\x1b[J" if self._lines else "")
             self._stream.write(text + "\n")
             self._lines = text.count("\n") + 1
-        elif (line := _one_line(service)) != self._last:
+        elif (line := escape_controls(_one_line(service))) != self._last:
             self._last = line
             self._stream.write(line + "\n")
         self._stream.flush()

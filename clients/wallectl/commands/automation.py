@@ -7,6 +7,7 @@ from typing import Any
 import click
 from google.protobuf.duration_pb2 import Duration
 
+from hqcli.terminal import say
 from wallectl.asking import call
 from wallectl.options import Period, credit_options, credit_words, credits_in, limit_options, limits_in, pair
 from wallepb.v1 import service_pb2 as pb
@@ -43,7 +44,7 @@ def enable(
     credits_ = credits_in(given, other)
     forecast = call("GetForecast", pb.GetForecastRequest(project=project, automation=only or "", credits=credits_))
     for line in forecast.lines:
-        click.echo(line)
+        say(line)
     if forecast.trips and not yes:
         raise click.UsageError("a limit would trip at once: give credits, or --yes")
     order = pb.SwitchAutomationRequest(project=project, on=True, automation=only or "", credits=credits_)
@@ -53,7 +54,7 @@ def enable(
     call("SwitchAutomation", order)
     click.echo(f"project {project}: {only or 'healing and dns'} on")
     for warning in call("GetProject", pb.GetProjectRequest(project=project)).warnings:
-        click.echo(f"but: {warning}")
+        say(f"but: {warning}")
 
 
 @automation.command()
@@ -76,10 +77,10 @@ def forecast(project: str, only: str | None, other: tuple[tuple[str, str], ...],
     request = pb.GetForecastRequest(project=project, automation=only or "", credits=credits_in(given, other))
     shown = call("GetForecast", request)
     for line in (*(shown.lines or ["no host is waiting"]), *shown.decisions):
-        click.echo(line)
+        say(line)
     if shown.credits_needed:
         enough = " ".join(credit_words(shown.credits_needed))
-        click.echo(
+        say(
             f"with credits for all of them: walle projects automation enable --credit-time 1h {enough} -m WHY {project}"
         )
 

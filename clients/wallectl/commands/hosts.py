@@ -12,6 +12,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import DurationParam, gone_option
+from hqcli.terminal import say
 from wallectl.asking import call, call_pages, complain
 from wallectl.commands.hosts_import import import_
 from wallectl.options import kind_named
@@ -93,7 +94,7 @@ def get(host: str, output: str) -> None:
     """Show a host: its checks, what would be done, what is in the way."""
     shown = call("GetHost", pb.GetHostRequest(host=host))
     if not print_if_data(shown, output):
-        click.echo("\n".join(host_lines(shown)))
+        say("\n".join(host_lines(shown)))
 
 
 @hosts.command()
@@ -211,7 +212,7 @@ def _wait_for_end(host: str, before: set[str], longest_s: float) -> None:
             sys.exit(Exit.TIMEOUT)
         time.sleep(_LOOK_EVERY_S)
     ended = next((one for one in shown.history if one.id not in before), Finished())
-    click.echo(f"host {host}: {ended.message or 'over'}")
+    say(f"host {host}: {ended.message or 'over'}")
     if ended.outcome != OUTCOME_DONE:
         sys.exit(Exit.REFUSED)
 

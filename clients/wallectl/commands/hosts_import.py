@@ -12,6 +12,7 @@ import click
 
 from hqcli.documents import BadDocument, texts
 from hqcli.exits import Exit
+from hqcli.terminal import say
 from wallectl.asking import WalleProcesses, call, complain
 from wallectl.hostfile import HostRow, read_rows
 from wallepb.v1 import service_pb2 as pb
@@ -84,11 +85,9 @@ async def _import(
 def _print_changes(changes: Sequence[pb.MachineChange], done: Counter[str]) -> None:
     for change in changes:
         done["new" if change.project else "changed"] += 1
-        click.echo(
-            f"{'+' if change.project else '~'} {change.machine}{f' in {change.project}' if change.project else ''}"
-        )
+        say(f"{'+' if change.project else '~'} {change.machine}{f' in {change.project}' if change.project else ''}")
         for line in change.differences:
-            click.echo(f"    {line}")
+            say(f"    {line}")
 
 
 def _with_row(message: str, rows: Sequence[HostRow]) -> str:

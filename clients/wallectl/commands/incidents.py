@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hqcli.formats import TEXTS, output_option
+from hqcli.terminal import say
 from wallectl.asking import call
 from wallectl.output import print_if_data
 from wallepb.v1 import service_pb2 as pb
@@ -16,4 +17,4 @@ def incidents(output: str) -> None:
     """Show racks and switches whose hosts fail together."""
     shown = call("ListIncidents", pb.ListIncidentsRequest())
     if not print_if_data(shown, output):
-        click.echo("\n".join(shown.incidents) or "no incidents")
+        say("\n".join(shown.incidents) or "no incidents")

@@ -8,6 +8,7 @@ import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import gone_option
+from hqcli.terminal import say
 from hqkinds.walle import PROJECT
 from wallectl.asking import call
 from wallectl.commands.automation import automation
@@ -50,15 +51,13 @@ def get(project: str, output: str) -> None:
     shown = call("GetProject", pb.GetProjectRequest(project=project))
     if print_if_data(shown, output):
         return
-    click.echo(f"{shown.project.id}: {shown.hosts} hosts, owners {', '.join(shown.project.owners) or 'none'}")
+    say(f"{shown.project.id}: {shown.hosts} hosts, owners {', '.join(shown.project.owners) or 'none'}")
     for cms in shown.project.cms:
-        click.echo(
-            f"cms {cms.url} {cms.version}" + (f" max_busy_hosts={cms.max_busy_hosts}" * bool(cms.max_busy_hosts))
-        )
+        say(f"cms {cms.url} {cms.version}" + (f" max_busy_hosts={cms.max_busy_hosts}" * bool(cms.max_busy_hosts)))
     for counter, limit in sorted(shown.project.limits.items()):
-        click.echo(f"limit {counter}: {limit_text(limit)}")
+        say(f"limit {counter}: {limit_text(limit)}")
     for line in (*fuse_lines(shown.fuse), *(f"warning: {text}" for text in shown.warnings)):
-        click.echo(line)
+        say(line)
 
 
 @projects.command()

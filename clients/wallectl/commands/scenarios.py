@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
+from hqcli.terminal import say
 from wallectl.asking import call
 from wallectl.output import print_if_data, scenario_row, table
 from wallepb.v1 import service_pb2 as pb
@@ -124,16 +125,16 @@ def get(scenario: str, output: str) -> None:
     table([scenario_row(shown.scenario)], _HEAD)
     for host in shown.scenario.host:
         if host.not_needed:
-            click.echo(f"{host.name}: no approval needed: {host.not_needed}")
+            say(f"{host.name}: no approval needed: {host.not_needed}")
         if host.problem:
-            click.echo(f"{host.name}: {host.problem}")
+            say(f"{host.name}: {host.problem}")
         for one in host.agreed:
-            click.echo(f"{host.name}: {one.cms}: {one.by} agreed: {one.reason}")
+            say(f"{host.name}: {one.cms}: {one.by} agreed: {one.reason}")
     for line in shown.blocking:
-        click.echo(line)
+        say(line)
     left = [host.name for host in shown.scenario.host if not host.outcome and not host.operation_id]
     if left and shown.scenario.kind != SCENARIO_KIND_SWITCH_MAINTENANCE:
-        click.echo(f"not begun: {' '.join(left)}")
+        say(f"not begun: {' '.join(left)}")
 
 
 @scenarios.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hqcli.formats import TEXTS, output_option
+from hqcli.terminal import say
 from wallectl.asking import call
 from wallectl.output import fuse_lines, print_if_data
 from wallepb.v1 import service_pb2 as pb
@@ -30,11 +31,11 @@ def get(output: str) -> None:
     shown = call("GetSettings", pb.GetSettingsRequest())
     if print_if_data(shown, output):
         return
-    click.echo(f"Wall-E {shown.installation}, leader: {shown.acting or 'no process'}")
+    say(f"Wall-E {shown.installation}, leader: {shown.acting or 'no process'}")
     for line in fuse_lines(shown.fuse):
-        click.echo(line)
+        say(line)
     if shown.stopped:
-        click.echo(f"nothing begins at this process: {shown.stopped}")
+        say(f"nothing begins at this process: {shown.stopped}")
 
 
 @settings.command("set")

@@ -2,22 +2,41 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import asyncio
+import importlib
+import sys
+from collections import Counter
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+from unittest.mock import AsyncMock
 
 import pytest
+from click.testing import CliRunner
 
+from cmspb.v1 import cms_pb2 as cms_pb
 from hqcli.complaints import complainer
 from hqcli.terminal import escape_controls, lines, warn
+from hqctl.commands import disruptions
 from hqctl.commands.explaining import _print
 from hqpb.v1 import service_pb2 as pb
 from hqpb.v1.instance_pb2 import REVISION_TARGET_READY as READY
-from nannyctl.output.services import service_words, table
+from nannyctl.commands.orders import _run_control_order
+from nannyctl.commands.rollout_show import _print_rollout
+from nannyctl.commands.services import _answer
+from nannyctl.output.plans import PlanLine, print_lines
+from nannyctl.output.services import LiveServiceView, service_words, show_instances, table
 from nannypb.v1 import service_pb2 as nanny_pb
+from wallectl.commands.hosts_import import _print_changes
+from wallepb.v1 import service_pb2 as walle_pb
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from google.protobuf.message import Message
+
 EVIL = "\x1b]52;c;cm0=\x07\x9b2J\u202edaer"
+BY = nanny_pb.Authorship()
+CONTROLS = {*"\x1b\x07\x9b\u202e"}
 SPELLED = "\\x1b]52;c;cm0=\\x07\\x9b2J\\u202edaer"
 
 
@@ -31,6 +50,29 @@ def explanation() -> pb.ExplainInstanceResponse:
     return made
 
 
+def filled(message: Any, depth: int = 5) -> Any:
+    """The message, with such a text wherever it has one."""
+    for field in message.DESCRIPTOR.fields:
+        at = getattr(message, field.name)
+        if field.message_type is None:
+            if field.type == field.TYPE_STRING:
+                at.append(EVIL) if field.is_repeated else setattr(message, field.name, EVIL)
+        elif field.message_type.GetOptions().map_entry:
+            value = field.message_type.fields_by_name["value"]
+            if value.message_type is None:
+                at["one"] = EVIL if value.type == value.TYPE_STRING else 1
+        elif depth:
+            filled(at.add() if field.is_repeated else at, depth - 1)
+            if not field.is_repeated:
+                at.SetInParent()
+    return message
+
+
+def nanny(answer: Any) -> Any:
+    """A server that answers so."""
+    return SimpleNamespace(call=AsyncMock(return_value=filled(answer)))
+
+
 @pytest.mark.parametrize(
     "say",
     [
@@ -40,13 +82,43 @@ def explanation() -> pb.ExplainInstanceResponse:
         lambda: print(*lines(("BY", "WHY"), ((EVIL, EVIL),))),
         lambda: print(table(("BY",), ((EVIL,),))),
         lambda: print(service_words(nanny_pb.Service(id="web", stuck=EVIL))),
+        lambda: print_lines([PlanLine("~", EVIL)]),
+        lambda: LiveServiceView(stream=sys.stdout).show(filled(nanny_pb.Service())),
+        lambda: asyncio.run(_print_rollout(nanny(nanny_pb.GetRolloutResponse()), nanny_pb.GetRolloutRequest(), "")),
+        lambda: asyncio.run(_answer(nanny(nanny_pb.ListInstancesResponse()), "", None, "table", show_instances)),
+        lambda: asyncio.run(_run_control_order(nanny(nanny_pb.GetControlResponse()), "show", BY, "")),
+        lambda: disruptions._tell(filled(cms_pb.TaskState())),
+        lambda: _print_changes([filled(walle_pb.MachineChange())], Counter()),
     ],
 )
 def test_what_others_say_controls_no_terminal(say: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
     say()
     said = "".join(capsys.readouterr())
     assert SPELLED in said
-    assert not set(EVIL[0] + "\x07\x9b\u202e").intersection(said)
+    assert not CONTROLS.intersection(said)
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("hosts get h", walle_pb.GetHostResponse),
+        ("scenarios get s", walle_pb.GetScenarioResponse),
+        ("incidents", walle_pb.ListIncidentsResponse),
+        ("limits show", walle_pb.GetLimitsResponse),
+        ("automation forecast p", walle_pb.GetForecastResponse),
+        ("projects get p", walle_pb.GetProjectResponse),
+        ("settings get", walle_pb.GetSettingsResponse),
+    ],
+)
+def test_what_wall_e_tells_controls_no_terminal(
+    command: str, answer: type[Message], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, *arguments = command.split()
+    module = importlib.import_module(f"wallectl.commands.{name}")
+    monkeypatch.setattr(module, "call", lambda *_: filled(answer()))
+    said = CliRunner().invoke(getattr(module, name), arguments, catch_exceptions=False)
+    assert SPELLED in said.output
+    assert not CONTROLS.intersection(said.output)
 
 
 def test_what_is_text_stays() -> None:
