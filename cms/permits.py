@@ -127,9 +127,14 @@ class CmsAccessChecks:
                 access.check_node(host, READERS, "host")
 
     def _check_id(self, task_id: str, access: Access) -> None:
-        """Raises PermissionDenied: what will have this id is another issuer's, who would find it taken."""
-        for issuer, begins in self._begins.items():
-            if begins.match(task_id) is not None and not self._speaks_for(issuer, access):
+        """Raises PermissionDenied: what will have this id is another issuer's, who would find it taken.
+
+        Of two issuers, one of whose names begins as the other's, it is the longer one's.
+        """
+        found = ((issuer, begins.match(task_id)) for issuer, begins in self._begins.items())
+        ends = {issuer: match.end() for issuer, match in found if match is not None}
+        for issuer, end in ends.items():
+            if end == max(ends.values()) and not self._speaks_for(issuer, access):
                 access.deny(
                     f"id {task_id[:60]}", key=task_id, scope=f"begins as those of issuer {issuer} do: use another"
                 )

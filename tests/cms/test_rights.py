@@ -65,7 +65,7 @@ async def guarded(folder: Path, audit: Path | None = None) -> AsyncIterator[Guar
         crew = await made.location("ams")
         for number in range(4):
             await crew.add(f"web-{number}", "web", f"h{number}")
-        issuers = {"wall-e": ["operator"], "nanny": ["web-uploader"]}
+        issuers = {"wall-e": ["operator"], "nanny": ["web-uploader"], "ci": ["web-uploader"], "ci-prod": ["operator"]}
         cms = await made.cms(security=files.security(), issuers=issuers)
         await known(cms, 4)
         yield Guarded(cms, files)
@@ -208,6 +208,11 @@ async def test_nobody_takes_the_ids_that_tasks_of_an_issuer_will_have(tmp_path: 
         assert await one.order("web-uploader", "CreateTask", {"task": nannys}) == 200
         assert await one.ask("operator", "walle-prod.0-0-0", "h0") == 200
         assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": "wallet-1"}}) == 200
+        # The name of one issuer begins as another's: ids belong to the longer one.
+        assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": "ci-prod-1"}}) == 403
+        assert await one.ask("operator", "ci-prod-1", "h1", "ci-prod") == 200
+        assert await one.ask("operator", "ci-1", "h2", "ci-prod") == 403
+        assert await one.order("web-uploader", "CreateTask", {"task": {**mine, "id": "ci-1"}}) == 200
 
 
 def test_an_issuer_that_nobody_is_bound_to_is_refused_at_the_start_with_the_way_to_write_it() -> None:
