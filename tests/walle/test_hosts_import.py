@@ -63,6 +63,30 @@ async def test_a_file_is_compared_checked_and_imported_and_again_changes_nothing
     assert (walle.of("h007").location.rack, walle.of("h007").bmc) == ("r2", "10.7.0.7")
 
 
+async def test_hosts_of_many_projects_are_imported_in_as_many_calls_as_it_takes(walle: Running) -> None:
+    projects = [f"p{n}" for n in range(30)]
+    for project in projects:
+        await walle.project(Project(id=project))
+    rows = [f"h{n:03},{projects[n % 30]},free" for n in range(COUNT)]
+    shown = await typed(walle, "hosts import -", stdin="\n".join(["name,project,state", *rows]))
+    assert f"{COUNT} hosts imported: {COUNT} new, 0 changed, 0 as they were" in shown
+    assert walle.of("h119").project == "p29"
+
+
+@pytest.mark.parametrize(("projects", "status"), [(10, 200), (11, 400)])
+async def test_what_one_transaction_cannot_take_is_refused_also_as_a_dry_run(
+    walle: Running, projects: int, status: int
+) -> None:
+    for number in range(projects):
+        await walle.project(Project(id=f"p{number}"))
+    machines = [Machine(name=f"h{n}", project=[f"p{n % projects}"]) for n in range(50)]
+    hosts = [pb.AddHostRequest(host=one.name, project=one.project[0], state=HOST_STATE_FREE) for one in machines]
+    for dry_run in (True, False):
+        order = pb.ImportMachinesRequest(machines=machines, hosts=hosts, dry_run=dry_run)
+        await walle.call(order, status=status)
+    assert len(walle.server.automaton.hosts) == (50 if status == 200 else 0)
+
+
 @pytest.mark.parametrize(
     ("row", "code", "fault"),
     [

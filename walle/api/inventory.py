@@ -21,7 +21,8 @@ from walle.work.orders import import_hosts
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
 
-MOST_AT_ONCE: Final = 50  # each writes a machine and its host, in one transaction of 128
+MOST_AT_ONCE: Final = 50
+_MOST_CONDITIONS: Final = 110  # each machine, its host, and each project once; etcd takes 128, the kit's own included
 
 
 class Inventory:
@@ -45,6 +46,10 @@ class Inventory:
     async def _import(self, request: pb.ImportMachinesRequest, call: Call) -> Answer:
         if not 0 < len(request.machines) <= MOST_AT_ONCE:
             raise invalid("machines", f"{len(request.machines)} machines: write 1 to {MOST_AT_ONCE}")
+        conditions = 2 * len(request.machines) + len(projects := {one.project for one in request.hosts})
+        if conditions > _MOST_CONDITIONS:
+            what = f"{len(request.machines)} machines with hosts of {len(projects)} projects are too many for one call"
+            raise invalid("machines", f"{what}: twice the machines and the projects may be {_MOST_CONDITIONS}")
         names = {machine.name for machine in request.machines}
         if len(names) < len(request.machines) or len({one.host for one in request.hosts}) < len(request.hosts):
             raise invalid("machines", "a machine is named twice")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import click
@@ -19,6 +19,7 @@ from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
 
 _AT_ONCE: Final = 50  # more are refused in one call
+_CONDITIONS: Final = 110  # and more than so many machines, hosts and projects
 _PLACE: Final = re.compile(r"(?:machines|hosts)\[([0-9]+)\]\.?")
 _NAMED: Final = re.compile(r"(?:machine|host) (\S+?):? ")
 
@@ -39,12 +40,25 @@ def import_(file: str, project: str, dry_run: bool, ignore_cms: bool) -> None:
         ((_, text),) = texts((file,))
         rows = read_rows(text, project=project)
         known = {one.name: one for one in call("ListMachines", pb.ListMachinesRequest()).machines}
-        batches = [_batch(rows[first : first + _AT_ONCE], known, ignore_cms) for first in range(0, len(rows), _AT_ONCE)]
+        batches = [(part, _batch(part, known, ignore_cms)) for part in _parts(rows)]
     except (BadDocument, ValueError) as error:
         complain(f"{file}: {error}")
         sys.exit(Exit.USAGE)
     walle: WalleProcesses = click.get_current_context().find_root().obj
-    walle.run(_import(walle, file, rows, batches, dry_run=dry_run), writing=not dry_run)
+    walle.run(_import(walle, file, batches, dry_run=dry_run), writing=not dry_run)
+
+
+def _parts(rows: Sequence[HostRow]) -> Iterator[Sequence[HostRow]]:
+    """As many rows as one call takes, in order."""
+    first, projects = 0, set[str]()
+    for number, row in enumerate(rows):
+        projects.add(row.values["project"])
+        count = number + 1 - first
+        if count > _AT_ONCE or 2 * count + len(projects) > _CONDITIONS:
+            yield rows[first:number]
+            first, projects = number, {row.values["project"]}
+    if rows:
+        yield rows[first:]
 
 
 def _batch(rows: Sequence[HostRow], known: dict[str, Machine], ignore_cms: bool) -> pb.ImportMachinesRequest:
@@ -56,29 +70,27 @@ def _batch(rows: Sequence[HostRow], known: dict[str, Machine], ignore_cms: bool)
 async def _import(
     walle: WalleProcesses,
     file: str,
-    rows: Sequence[HostRow],
-    batches: Sequence[pb.ImportMachinesRequest],
+    batches: Sequence[tuple[Sequence[HostRow], pb.ImportMachinesRequest]],
     *,
     dry_run: bool,
 ) -> Exit:
     from hqclient.errors import HqApiError
 
-    done: Counter[str] = Counter()
+    done, total = Counter[str](), sum(len(rows) for rows, _ in batches)
     for is_dry in (True,) if dry_run else (True, False):
-        for number, batch in enumerate(batches):
+        for number, (rows, batch) in enumerate(batches):
             batch.dry_run = is_dry
-            first = number * _AT_ONCE
             try:
                 answer = await walle.call("ImportMachines", batch)
             except HqApiError as error:
-                left = "" if is_dry or not first else f"; the rows before row {rows[first].number} are imported"
-                error.message = f"{file}: {_with_row(error.message, rows[first : first + _AT_ONCE])}{left}"
+                left = "" if is_dry or not number else f"; the rows before row {rows[0].number} are imported"
+                error.message = f"{file}: {_with_row(error.message, rows)}{left}"
                 raise
             if is_dry:
                 _print_changes(answer.changes, done)
     word = "would be imported" if dry_run else "imported"
-    counts = f"{done['new']} new, {done['changed']} changed, {len(rows) - done['new'] - done['changed']} as they were"
-    click.echo(f"{len(rows)} hosts {word}: {counts}")
+    counts = f"{done['new']} new, {done['changed']} changed, {total - done['new'] - done['changed']} as they were"
+    click.echo(f"{total} hosts {word}: {counts}")
     return Exit.OK
 
 
