@@ -164,25 +164,22 @@ def _fact_line(fact: record_pb2.BudgetFact) -> str:
     return f"budget {fact.name}: {fact.available} of {fact.total} available, floor {fact.floor}, needs {fact.needs}"
 
 
-def nanny_rows(service: str, found: Iterable[Any], since_ms: int) -> list[DecisionRow]:
-    """Rows of entries of a service's history at Nanny that are newer, earliest first."""
+def nanny_rows(service: str, entries: Iterable[Any]) -> list[DecisionRow]:
+    """Rows of entries of a service's history at Nanny."""
     rows = []
-    for entry in found:
-        at_ms = entry.time.ToMilliseconds()
-        if at_ms <= since_ms:
-            continue
+    for entry in entries:
         what = f"snapshot {entry.snapshot_id[:12]}" if entry.snapshot_id else ""
         message = "; ".join(filter(None, (what, entry.comment)))
         author = entry.author or "nanny"
-        readers = ReadersOf(services=(service,))
+        readers, at_ms = ReadersOf(services=(service,)), entry.time.ToMilliseconds()
         rows.append(DecisionRow(at_ms, "nanny", service, entry.what, author, message, (), (service,), (), readers))
-    return sorted(rows, key=lambda row: row.at_ms)
+    return rows
 
 
-def switching_rows(project: Any, fuse: Any, since_ms: int) -> list[DecisionRow]:
-    """Rows of what switched a fuse of Wall-E since a time; `project` None: the fuse of all projects."""
+def switching_rows(project: Any, switchings: Iterable[Any]) -> list[DecisionRow]:
+    """Rows of what switched a fuse of Wall-E; `project` None: the fuse of all projects."""
     name, owners = (project.id, tuple(project.owners)) if project is not None else ("", ())
-    return sorted(
+    return [
         DecisionRow(
             one.time.ToMilliseconds(),
             "walle",
@@ -192,26 +189,24 @@ def switching_rows(project: Any, fuse: Any, since_ms: int) -> list[DecisionRow]:
             one.reason,
             readers=ReadersOf(owners=owners),
         )
-        for one in fuse.switching
-        if one.time.ToMilliseconds() > since_ms
-    )
+        for one in switchings
+    ]
 
 
-def repair_rows(host: Any, owners: Iterable[str], since_ms: int) -> list[DecisionRow]:
-    """Rows of operations of a host that ended since a time: without what executors and CMSs said."""
+def repair_rows(host: str, owners: Iterable[str], finished: Iterable[Any]) -> list[DecisionRow]:
+    """Rows of operations of a host that ended: without what executors and CMSs said."""
     return [
         DecisionRow(
             one.ended.ToMilliseconds(),
             "walle",
-            host.name,
+            host,
             f"{_word(host_pb2.OperationKind.Name(one.kind))} {_word(host_pb2.Outcome.Name(one.outcome))}",
             one.by,
             f"check {one.check}" if one.check else "",
-            nodes=(host.name,),
-            readers=ReadersOf(owners=tuple(owners), nodes=(host.name,)),
+            nodes=(host,),
+            readers=ReadersOf(owners=tuple(owners), nodes=(host,)),
         )
-        for one in reversed(host.history)
-        if one.ended.ToMilliseconds() > since_ms
+        for one in finished
     ]
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from functools import partial
+from itertools import takewhile
 from typing import Any, Final, Protocol, TypeVar
 
 import grpc
+from google.protobuf.timestamp_pb2 import Timestamp
 from grpc import aio
 
 from cmspb.v1 import record_pb2, record_stubs
@@ -19,6 +21,7 @@ from nannypb.v1 import service_pb2 as npb
 from nannypb.v1 import service_stubs as nanny_stubs
 from recorder.decided import DecisionRow, ObservedLedger, nanny_rows, repair_rows, switching_rows
 from recorder.decision_tables import LedgerChunk
+from wallepb.v1 import host_pb2
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1 import service_stubs as walle_stubs
 
@@ -131,27 +134,52 @@ class PolledSource:
 
     def __init__(self, server: str, processes: ServerProcesses, every_s: float = _POLL_S) -> None:
         self.server, self._processes, self._every_s = server, processes, every_s
-        self._newest: dict[str, int] = {}  # by what has a list: when its newest entry here is from
+        self._newest: dict[str, bytes] = {}  # by what has a list: the mark of its newest entry here; empty: it had none
         self._versions: dict[str, int] = {}
+        self._torn = ""
 
     async def run(self, feed: ServerFeed, newest_ms: int) -> None:
         since_ms = newest_ms or feed.now_ms()
         async with AsyncExitStack() as stack:
             channels = await self._processes.channels(stack)
             while True:
-                before = dict(self._newest), dict(self._versions)
                 try:
-                    rows = await _first(channels, lambda channel: self._poll(channel, since_ms))
-                    if not feed.add_decisions(self.server, rows):
-                        self._newest, self._versions = before
+                    await _first(channels, lambda channel: self._poll_or_forget(channel, feed, since_ms))
                 except (aio.AioRpcError, TimeoutError) as error:
                     why = error.details() if isinstance(error, aio.AioRpcError) else "it does not answer in time"
                     feed.lose_server(self.server, f"{self.server} cannot be followed: {why}")
                 await asyncio.sleep(self._every_s)
 
+    async def _poll_or_forget(self, channel: aio.Channel, feed: ServerFeed, since_ms: int) -> None:
+        """Record what is new. What is not recorded, because the poll broke say, the next one reads again."""
+        before, self._torn, is_recorded = (dict(self._newest), dict(self._versions)), "", False
+        try:
+            rows = await self._poll(channel, since_ms)
+            if self._torn:
+                feed.lose_server(self.server, self._torn)  # a gap that ends at once, with the next line
+            is_recorded = feed.add_decisions(self.server, rows)
+        finally:
+            if not is_recorded:
+                self._newest, self._versions = before
+
     async def _poll(self, channel: aio.Channel, since_ms: int) -> list[DecisionRow]:
         """What is new."""
         raise NotImplementedError
+
+    def _unread(self, key: str, newest_first: Sequence[Any], since_ms: int) -> list[Any]:
+        """Entries of a list that were not read before, earliest first.
+
+        The last one that was read is found by all it says, not by its time, which is of the clock of who led then.
+        At the first look at a list there is no such entry: those after `since_ms` are new, by the server's clock.
+        """
+        before = self._newest.get(key)
+        self._newest[key] = _mark(newest_first[0]) if newest_first else b""
+        if before is None:
+            return [one for one in reversed(newest_first) if _time_ms(one) > since_ms]
+        new = list(takewhile(lambda one: _mark(one) != before, newest_first))
+        if before and new and len(new) == len(newest_first):
+            self._torn = f"{key}: its list begins after what was read last: entries may be missing"
+        return new[::-1]
 
     async def _ask(self, method: Any, request: Any) -> Any:
         return await method(request, timeout=_CALL_S, metadata=tuple(self._processes.metadata()))
@@ -177,9 +205,7 @@ class NannySource(PolledSource):
 
     async def _history(self, stub: nanny_stubs.NannyServiceStub, service: str, since_ms: int) -> list[DecisionRow]:
         answer = await self._ask(stub.ListHistory, npb.ListHistoryRequest(service_id=service))
-        found = nanny_rows(service, answer.entry, self._newest.get(service, since_ms))
-        self._newest[service] = max((row.at_ms for row in found), default=self._newest.get(service, since_ms))
-        return found
+        return nanny_rows(service, self._unread(f"service {service}", answer.entry, since_ms))
 
 
 class WalleSource(PolledSource):
@@ -194,20 +220,24 @@ class WalleSource(PolledSource):
         projects = (await self._ask(stub.ListProjects, wpb.ListProjectsRequest())).projects
         hosts = (await self._ask(stub.ListHosts, wpb.ListHostsRequest())).hosts
         owners: Mapping[str, Iterable[str]] = {one.project.id: one.project.owners for one in projects}
-        rows = self._newer("", partial(switching_rows, None, settings.fuse), since_ms)
+        rows = switching_rows(None, self._unread("all projects", settings.fuse.switching, since_ms))
         for one in projects:
-            newer = partial(switching_rows, one.project, one.fuse)
-            rows += self._newer(f"project {one.project.id}", newer, since_ms)
+            new = self._unread(f"project {one.project.id}", one.fuse.switching, since_ms)
+            rows += switching_rows(one.project, new)
         for each in hosts:
-            newer = partial(repair_rows, each.host, owners.get(each.host.project, ()))
-            rows += self._newer(each.host.name, newer, since_ms)
+            new = self._unread(f"host {each.host.name}", each.host.history, since_ms)
+            rows += repair_rows(each.host.name, owners.get(each.host.project, ()), new)
         return rows
 
-    def _newer(self, key: str, rows_since: Callable[[int], list[DecisionRow]], since_ms: int) -> list[DecisionRow]:
-        found = rows_since(self._newest.get(key, since_ms))
-        if found:
-            self._newest[key] = max(row.at_ms for row in found)
-        return found
+
+def _mark(entry: Any) -> bytes:
+    """What tells an entry from the others of its list."""
+    return hashlib.blake2b(entry.SerializeToString(deterministic=True), digest_size=16).digest()
+
+
+def _time_ms(entry: Any) -> int:
+    time: Timestamp = entry.ended if isinstance(entry, host_pb2.Finished) else entry.time
+    return time.ToMilliseconds()
 
 
 async def _first(channels: Sequence[aio.Channel], ask: Callable[[aio.Channel], Awaitable[T]]) -> T:
