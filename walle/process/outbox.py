@@ -141,7 +141,9 @@ class Outbox:
     async def _tidy(self, _: str) -> float:
         now_ms = self._now().ms
         for record in undeliverable(list(self._records.values()), now_ms):
-            await self._lose(record, list(record.pending), "it was not taken for a day")
+            # The others have only just been given a newer round.
+            if failing := [one for one in record.pending if one in self._failures]:
+                await self._lose(record, failing, "it was not taken for a day")
         gone = surplus(list(self._records.values()), now_ms)
         for first in range(0, len(gone), _AT_ONCE):
             await self._delete(gone[first : first + _AT_ONCE])

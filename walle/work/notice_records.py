@@ -47,12 +47,18 @@ def take_notice(book: WalleTransaction, notice: Notice, addresses: Collection[st
 
 
 def _plan_delivery(record: NoticeRecord, addresses: Collection[str], now_ms: int, *, is_loud: bool) -> None:
-    """What has not been sent yet is sent once, with the text of now."""
+    """Begin a round for all, at once or after the pause.
+
+    Within the pause nobody is added: who lacks the last round gets it with the text of now, and an address that takes
+    nothing does not have the others hear every repetition.
+    """
+    due_ms = record.due_ms + pause_ms(record.rounds)
+    if record.pending and not is_loud and now_ms < due_ms:
+        return
+    # Also while one is under way: that one carries an older text, and must not count as this one.
+    record.due_ms, record.rounds = (now_ms if is_loud else max(now_ms, due_ms)), record.rounds + 1
     if not record.pending:
-        due_ms = now_ms if is_loud else max(now_ms, record.due_ms + pause_ms(record.rounds))
-        record.due_ms, record.rounds = due_ms, record.rounds + 1
-    elif is_loud:
-        record.due_ms = min(record.due_ms, now_ms)
+        record.owed_since_ms = record.due_ms
     pending = sorted({*record.pending, *addresses})
     del record.pending[:]
     record.pending.extend(pending)
@@ -92,8 +98,8 @@ def take_delivery(book: WalleTransaction, sent: NoticeRecord, address: str, prob
 
 
 def undeliverable(records: Iterable[NoticeRecord], now_ms: int) -> list[NoticeRecord]:
-    """Those that nobody takes for a day."""
-    return [one for one in records if one.pending and now_ms - one.due_ms > GIVE_UP_MS]
+    """Those that an address has not taken for a day, in whatever round."""
+    return [one for one in records if one.pending and now_ms - one.owed_since_ms > GIVE_UP_MS]
 
 
 def surplus(records: Collection[NoticeRecord], now_ms: int) -> list[NoticeRecord]:

@@ -356,7 +356,7 @@ class LedgerTime(_message.Message):
     def __init__(self, at_ms: _Optional[int] = ...) -> None: ...
 
 class NoticeRecord(_message.Message):
-    __slots__ = ("id", "severity", "project", "host", "text", "first", "last", "count", "pending", "due_ms", "last_ms", "rounds", "problem", "acknowledged_by", "acknowledged_reason", "acknowledged")
+    __slots__ = ("id", "severity", "project", "host", "text", "first", "last", "count", "pending", "due_ms", "last_ms", "rounds", "problem", "acknowledged_by", "acknowledged_reason", "acknowledged", "owed_since_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     SEVERITY_FIELD_NUMBER: _ClassVar[int]
     PROJECT_FIELD_NUMBER: _ClassVar[int]
@@ -373,6 +373,7 @@ class NoticeRecord(_message.Message):
     ACKNOWLEDGED_BY_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGED_REASON_FIELD_NUMBER: _ClassVar[int]
     ACKNOWLEDGED_FIELD_NUMBER: _ClassVar[int]
+    OWED_SINCE_MS_FIELD_NUMBER: _ClassVar[int]
     id: str
     severity: Severity
     project: str
@@ -389,7 +390,8 @@ class NoticeRecord(_message.Message):
     acknowledged_by: str
     acknowledged_reason: str
     acknowledged: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., severity: _Optional[_Union[Severity, str]] = ..., project: _Optional[str] = ..., host: _Optional[str] = ..., text: _Optional[str] = ..., first: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., pending: _Optional[_Iterable[str]] = ..., due_ms: _Optional[int] = ..., last_ms: _Optional[int] = ..., rounds: _Optional[int] = ..., problem: _Optional[str] = ..., acknowledged_by: _Optional[str] = ..., acknowledged_reason: _Optional[str] = ..., acknowledged: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    owed_since_ms: int
+    def __init__(self, id: _Optional[str] = ..., severity: _Optional[_Union[Severity, str]] = ..., project: _Optional[str] = ..., host: _Optional[str] = ..., text: _Optional[str] = ..., first: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., last: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., count: _Optional[int] = ..., pending: _Optional[_Iterable[str]] = ..., due_ms: _Optional[int] = ..., last_ms: _Optional[int] = ..., rounds: _Optional[int] = ..., problem: _Optional[str] = ..., acknowledged_by: _Optional[str] = ..., acknowledged_reason: _Optional[str] = ..., acknowledged: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., owed_since_ms: _Optional[int] = ...) -> None: ...
 
 class InstallationWord(_message.Message):
     __slots__ = ("word",)

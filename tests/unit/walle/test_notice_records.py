@@ -9,6 +9,7 @@ import pytest
 from control.errors import Refused
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, at
+from walle.notices import delivery_id
 from walle.work.book import NOTICE, Notice
 from walle.work.notice_records import (
     GIVE_UP_MS,
@@ -88,6 +89,32 @@ def test_what_is_worse_or_critical_does_not_wait() -> None:
         assert (list(record.pending), record.due_ms) == ([*BOTH], notices.now_ms)
         notices.deliver(record)
         notices.now_ms += 1
+
+
+@pytest.mark.parametrize("severity", [SEVERITY_ERROR, SEVERITY_CRITICAL])
+def test_a_louder_one_that_comes_during_a_delivery_is_another_delivery(severity: Severity) -> None:
+    """It went with the one that was under way, or had the same id, by which receivers drop what is repeated."""
+    notices = Notices()
+    sent = notices.say(severity=SEVERITY_WARNING, cause="fuse")
+    notices.say("it is worse", severity=severity, cause="fuse")
+    notices.deliver(sent)
+    (record,) = notices.all
+    assert (list(record.pending), record.text) == ([*BOTH], "it is worse")
+    assert delivery_id(record) != delivery_id(sent)
+
+
+def test_an_address_that_takes_nothing_takes_no_pause_from_the_others_and_is_given_up_after_a_day() -> None:
+    notices, sent, given_up = Notices(), list[int](), list[int]()
+    for minute in range(26 * 60):
+        record = notices.say()
+        if "a@x" in record.pending and record.due_ms <= notices.now_ms:
+            sent.append(minute)
+            take_delivery(notices.book, record, "a@x", over=True)
+        given_up += [minute] if undeliverable(notices.all, notices.now_ms) else []
+        notices.now_ms += MINUTE_MS
+    assert sent[:5] == [0, 1, 3, 7, 15]
+    assert len(sent) < 34, "an hour is the longest pause"
+    assert given_up[0] == 24 * 60 + 1
 
 
 def test_what_is_acknowledged_is_counted_and_not_sent_until_it_is_worse_or_was_quiet_for_a_day() -> None:
