@@ -7,6 +7,7 @@ import re
 import smtplib
 import ssl
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from email.message import EmailMessage
 from ssl import SSLContext
@@ -23,7 +24,15 @@ _MAIL: Final = re.compile(
 
 
 class Way(Protocol):
-    """How a notice gets to somebody."""
+    """How a notice gets to somebody.
+
+    Attributes:
+        name: a lower-case word.
+        most_at_once: how many deliveries it makes at a time.
+    """
+
+    name: str
+    most_at_once: int
 
     def takes(self, address: str) -> bool:
         """Whether this channel handles such an address."""
@@ -73,6 +82,9 @@ def delivery_id(notice: NoticeRecord) -> str:
 class WebhookNotifier:
     """POSTs `{"id", "severity", "project", "host", "text", "count"}`; anything but 2xx is a failure."""
 
+    name = "webhook"
+    most_at_once = 32
+
     def __init__(self, destinations: Destinations, calls: OutgoingCalls) -> None:
         self._destinations, self._calls = destinations, calls
 
@@ -116,16 +128,19 @@ class SmtpServer:
 
 
 class Mail:
-    """Sends one mail per notice."""
+    """Sends one mail per notice, in threads of its own: a server that does not answer holds up no other work."""
+
+    name = "mail"
+    most_at_once = 4
 
     def __init__(self, server: SmtpServer) -> None:
-        self._server = server
+        self._server, self._threads = server, ThreadPoolExecutor(self.most_at_once, "mail")
 
     def takes(self, address: str) -> bool:
         return is_mail_address(address)
 
     async def deliver(self, address: str, notice: NoticeRecord) -> None:
-        await asyncio.to_thread(self._send, address, notice)
+        await asyncio.get_running_loop().run_in_executor(self._threads, self._send, address, notice)
 
     def _send(self, address: str, notice: NoticeRecord) -> None:
         mail = EmailMessage()

@@ -111,7 +111,10 @@ WALLE: Final = _controller(
         "word": "project_pb2.InstallationWord",
     },
     events="order",
-    reconcilers=("host", "dns", "scenario", "garbage", "ledgertime", "notices", "noticesheard", "noticesold"),
+    reconcilers=(
+        *("host", "dns", "scenario", "garbage", "ledgertime"),
+        *("notices", "noticesmail", "noticeswebhook", "noticesheard", "noticesold"),
+    ),
     afterwards="all its fuses are tripped; hosts with unknown CMS tasks are busy until `walle projects release-tasks`; "
     "people's requests wait for `walle open-epoch`",
 )

@@ -6,6 +6,7 @@ import asyncio
 import json
 import ssl
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing, nullcontext
 from pathlib import Path
 
@@ -15,11 +16,13 @@ from aiosmtpd.controller import Controller
 from aiosmtpd.handlers import Sink
 from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
+from serving.errors import InvalidRequest
 from tests.support.certificates import Authority
 from tests.support.walle.anywhere import ANYWHERE
 from tests.support.walle.counterparts import free_port
 from tests.support.walle.listener import answer
 from tests.support.walle.running import LastingStore, pretending, running
+from walle.api.checking import check_destinations
 from walle.notices import Mail, SmtpServer, WebhookNotifier, addresses_for, warnings_of
 from walle.outgoing.calls import OutgoingCalls
 from walle.process.config import FileConfig
@@ -142,7 +145,7 @@ class Hooks:
         size = int(head.lower().partition("content-length: ")[2].partition("\r")[0])
         body, who = json.loads(await reader.readexactly(size)), head.split()[1].strip("/")
         self.got.append((who, body["text"], body["id"]))
-        if who == "slow":
+        if who.startswith("slow"):
             await self.stalls.wait()
         writer.write(answer(500 if who in self.fails else 200))
         writer.close()
@@ -176,6 +179,42 @@ async def test_a_slow_or_failing_address_delays_nobody_else_and_shows_what_is_wr
         assert [len(set(hooks.heard(who))) for who in ("slow", "away")] == [1, 1]  # the first of them, perhaps again
         await walle.until(lambda: sum(outbox.waiting().values()) == 4, "what was heard is noted")
         assert not outbox.lost
+
+
+async def test_recipients_of_one_project_hold_up_nobody_elses_notices(hooks: Hooks) -> None:
+    async with running(file=notified(hooks, "fine")) as walle:
+        slow = [Recipient(severity=SEVERITY_ERROR, address=f"{hooks.url}/slow-{n}") for n in range(40)]
+        noisy = Project(id="noisy", notifications=Notifications(recipient=slow))
+        await walle.call(pb.CreateProjectRequest(project=noisy))
+        outbox = walle.server.automaton.outbox
+        outbox.send([Notice(SEVERITY_ERROR, "noisy", "rack r1")])
+        await walle.until(lambda: len(hooks.got) == 8, "its share of the deliveries is under way")
+        outbox.send([Notice(SEVERITY_CRITICAL, "", "healing is off")])
+        await walle.until(lambda: hooks.heard("fine") == ["healing is off"], "the administrators hear theirs")
+        assert len(hooks.got) == 9
+        hooks.stalls.set()
+        await walle.until(lambda: not outbox.waiting().total(), "the others of the project come after them")
+        assert len({who for who, _, _ in hooks.got}) == 41
+
+
+async def test_a_mail_server_that_does_not_answer_takes_no_thread_of_others() -> None:
+    came, over = asyncio.Event(), asyncio.Event()
+
+    async def stall(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        came.set()
+        await over.wait()
+        writer.close()
+
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+    async with await asyncio.start_server(stall, "127.0.0.1", 0) as server:
+        way = Mail(SmtpServer("127.0.0.1", server.sockets[0].getsockname()[1], "wall-e@example.net"))
+        mail = asyncio.create_task(way.deliver("oncall@example.net", TRIPPED))
+        await came.wait()
+        await asyncio.to_thread(int)
+        assert not mail.done()
+        over.set()
+        with pytest.raises(OSError, match="closed"):
+            await mail
 
 
 async def test_what_was_not_delivered_is_delivered_by_the_next_process_and_can_be_told_apart(hooks: Hooks) -> None:
@@ -222,6 +261,13 @@ async def test_an_address_that_nothing_delivers_to_loses_the_notice_which_is_cou
         await walle.until(lambda: outbox.lost == {"error": 1}, "it is lost")
         await walle.until(lambda: not any(one.pending for one in records.values()), "it does not wait")
         assert "no delivery is configured" in next(iter(records.values())).problem
+
+
+def test_a_project_has_fifty_recipients_at_most() -> None:
+    recipients = [Recipient(severity=SEVERITY_ERROR, address=f"ann-{n}@example.net") for n in range(51)]
+    check_destinations((), Notifications(recipient=recipients[1:]), ANYWHERE)
+    with pytest.raises(InvalidRequest, match=r"notifications\.recipient.*51; at most 50"):
+        check_destinations((), Notifications(recipient=recipients), ANYWHERE)
 
 
 def test_a_recipient_hears_its_own_severity_and_everything_above() -> None:

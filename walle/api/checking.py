@@ -27,6 +27,7 @@ MAX_CREDIT_S: Final = 7 * 86_400
 MAX_AT_ONCE: Final = 100
 MAX_PLACE: Final = 100
 MAX_SOURCE: Final = 256
+MAX_RECIPIENTS: Final = 50
 
 
 def check_id(field: str, text: str) -> str:
@@ -48,10 +49,14 @@ def check_new_project(order: pb.CreateProjectRequest) -> None:
 
 
 def check_destinations(cms: Iterable[Cms], notifications: Notifications, destinations: Destinations) -> None:
-    """Raises InvalidRequest: a CMS or a webhook is at an address that the configuration does not list."""
+    """Raises InvalidRequest: an address that the configuration does not list, or too many recipients."""
     for one in cms:
         if one.url != DEFAULT and _endpoint(one, destinations) is None:
             raise invalid("cms.url", f"{one.url[:200]}: {not_listed('cms', one.tvm_app_id)}")
+    if (count := len(notifications.recipient)) > MAX_RECIPIENTS:
+        raise invalid(
+            "notifications.recipient", f"{count}; at most {MAX_RECIPIENTS} of a project: notify a mailing list"
+        )
     for recipient in notifications.recipient:
         if why := why_not_notified(recipient.address, destinations):
             raise invalid("notifications.recipient.address", f"{recipient.address[:200]!r}: {why}")

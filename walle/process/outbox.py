@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import random
-from collections import Counter, deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Final
 
 from control import Controller
@@ -24,7 +26,49 @@ _BACKOFF_S: Final = (5.0, 600.0)  # of an address
 _TIDY_EVERY_S: Final = 60.0
 _UNSTORED: Final = 1_000
 _AT_ONCE: Final = 20  # records in a transaction
+_SHARES: Final = 4  # of a way; a project has one
 _ALL: Final = "all"
+
+
+class _Lane:
+    """Deliveries by one way, or to addresses that none takes. A project has a share: the others go on beside it."""
+
+    def __init__(
+        self,
+        way: Way | None,
+        controller: Controller,
+        deliver: Callable[[_Lane, str], Awaitable[float | None]],
+        keys: Callable[[_Lane], Iterable[str]],
+    ) -> None:
+        name, workers = (f"notices{way.name}", way.most_at_once) if way is not None else ("notices", 1)
+        run = partial(deliver, self)
+        self.way = way
+        self.deliveries = controller.reconcile(name, run, partial(keys, self), workers=workers, while_closed=True)
+        self.addresses: dict[str, str] = {}  # by their key: an address may be too long for one
+        self._most = max(1, workers // _SHARES)
+        self._under_way: Counter[str] = Counter()  # by project
+        self._held: defaultdict[str, set[str]] = defaultdict(set)
+
+    def open_now(self, key: str, waiting: Iterable[NoticeRecord]) -> list[NoticeRecord]:
+        """Those whose project has room. The key runs again when another one has."""
+        free = []
+        for record in waiting:
+            if self._under_way[record.project] < self._most:
+                free.append(record)
+            else:
+                self._held[record.project].add(key)
+        return free
+
+    @contextmanager
+    def room_of(self, project: str) -> Iterator[None]:
+        """For one delivery."""
+        self._under_way[project] += 1
+        try:
+            yield
+        finally:
+            self._under_way[project] -= 1
+            for key in self._held.pop(project, ()):
+                self.deliveries.trigger(key)
 
 
 class Outbox:
@@ -42,15 +86,14 @@ class Outbox:
         now: Callable[[], Moment],
         rng: random.Random,
     ) -> None:
-        self._storing, self._ways, self._now, self._rng = storing, ways, now, rng
+        self._storing, self._now, self._rng = storing, now, rng
         self._records = controller.records(NOTICE)
         self._unstored: deque[Notice] = deque(maxlen=_UNSTORED)
         self._failures: Counter[str] = Counter()
         self._paused_until_ms: dict[str, int] = {}
         self.sent: Counter[str] = Counter()
         self.lost: Counter[str] = Counter()
-        self._addresses: dict[str, str] = {}  # by the key of their reconciler: an address may be too long for one
-        self._deliveries = controller.reconcile("notices", self._deliver, self._keys, workers=32, while_closed=True)
+        self._lanes = [_Lane(way, controller, self._deliver, self._keys) for way in (*ways, None)]
         self._storings = controller.reconcile("noticesheard", self._store, lambda: [_ALL], while_closed=True)
         controller.reconcile("noticesold", self._tidy, lambda: [_ALL], while_closed=True)
         self._records.listen(self._trigger)
@@ -76,42 +119,49 @@ class Outbox:
                 self._unstored.popleft()
         return None
 
-    def _keys(self) -> list[str]:
+    def _keys(self, lane: _Lane) -> list[str]:
         for record in self._records.values():
             self._note_addresses(record)
-        return list(self._addresses)
+        return list(lane.addresses)
 
-    def _note_addresses(self, record: NoticeRecord) -> list[str]:
-        keys = [hashlib.sha256(address.encode()).hexdigest()[:16] for address in record.pending]
-        self._addresses.update(zip(keys, record.pending, strict=True))
-        return keys
+    def _note_addresses(self, record: NoticeRecord) -> list[tuple[_Lane, str]]:
+        found = []
+        for address in record.pending:
+            lane = next(one for one in self._lanes if one.way is None or one.way.takes(address))
+            key = hashlib.sha256(address.encode()).hexdigest()[:16]
+            lane.addresses[key] = address
+            found.append((lane, key))
+        return found
 
     def _trigger(self, notice_id: str) -> None:
         record = self._records.get(notice_id)
         if record is not None:
-            for key in self._note_addresses(record):
-                self._deliveries.trigger(key)
+            for lane, key in self._note_addresses(record):
+                lane.deliveries.trigger(key)
 
-    async def _deliver(self, key: str) -> float | None:
+    async def _deliver(self, lane: _Lane, key: str) -> float | None:
         """One notice to one address. An address that fails or is slow delays nothing but its own."""
-        address, now_ms = self._addresses[key], self._now().ms
-        record = next_delivery(address, self._records.values(), now_ms)
+        address, now_ms = lane.addresses.get(key, ""), self._now().ms
+        waiting = [one for one in self._records.values() if address in one.pending]
+        record = next_delivery(address, lane.open_now(key, waiting), now_ms)
         if record is None:
-            self._forget(key, address)
+            if not waiting:
+                self._forget(address)
+                lane.addresses.pop(key, None)
             return None
         wait_ms = max(record.due_ms, self._paused_until_ms.get(address, 0)) - now_ms
         if wait_ms > 0:
             return wait_ms / 1000
-        way = next((way for way in self._ways if way.takes(address)), None)
-        if way is None:
+        if lane.way is None:
             await self._lose(record, [address], "no delivery is configured for such an address")
             return 0.0
         try:
-            await way.deliver(address, record)
+            with lane.room_of(record.project):
+                await lane.way.deliver(address, record)
         except OSError as error:
             await self._pause(record, address, str(error))
             return 0.0
-        self._forget(key, address, keep_key=True)
+        self._forget(address)
         self.sent[severity_name(record.severity)] += 1
         await self._storing.transact(lambda book: take_delivery(book, record, address, over=True))
         return 0.0
@@ -132,11 +182,9 @@ class Outbox:
         self.lost[severity_name(record.severity)] += len(addresses)
         log.error("notice to %s not delivered: %s: %s", ", ".join(addresses), why, record.text)
 
-    def _forget(self, key: str, address: str, *, keep_key: bool = False) -> None:
+    def _forget(self, address: str) -> None:
         self._failures.pop(address, None)
         self._paused_until_ms.pop(address, None)
-        if not keep_key:
-            self._addresses.pop(key, None)
 
     async def _tidy(self, _: str) -> float:
         now_ms = self._now().ms

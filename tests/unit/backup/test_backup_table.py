@@ -26,6 +26,7 @@ from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from store.memory import MemoryStore
 from tests.support.walle.running import ANYWHERE, pretending
+from walle.notices import SmtpServer
 from walle.serve import serve as walle_serve
 from walle.server import WalleServer
 
@@ -39,7 +40,8 @@ def controller_of(server: BackedUpServer) -> Controller:
         return CmsServer(config, store, rng, shared, ANYWHERE, {}, book, CmsSettings({}, 0.5)).controller
     if server is NANNY:
         return NannyServer(config, store, rng, shared, ANYWHERE, {}, NoCms()).controller
-    return WalleServer(config, "test", pretending(), store, shared, rng, ANYWHERE).controller
+    file = pretending(smtp=SmtpServer("127.0.0.1", 25, "wall-e@example.net"))
+    return WalleServer(config, "test", file, store, shared, rng, ANYWHERE).controller
 
 
 @pytest.mark.parametrize("server", [CMS, NANNY, WALLE], ids=lambda server: server.name)
