@@ -18,7 +18,7 @@ from walle.notices import Way, severity_name
 from walle.process.storing import Storing
 from walle.work.book import NOTICE, Notice, WalleTransaction
 from walle.work.notice_records import next_delivery, surplus, take_delivery, undeliverable
-from wallepb.v1.project_pb2 import NoticeRecord
+from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, NoticeRecord
 
 log = logging.getLogger(__name__)
 
@@ -75,7 +75,7 @@ class Outbox:
     """Reconcilers of the acting process; what they send is in the records, so the next one goes on.
 
     Attributes:
-        sent, lost: how many deliveries there were by this process, by severity.
+        sent, lost: how many deliveries there were by this process, by severity. Lost are also those never stored.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class Outbox:
     ) -> None:
         self._storing, self._now, self._rng = storing, now, rng
         self._records = controller.records(NOTICE)
-        self._unstored: deque[Notice] = deque(maxlen=_UNSTORED)
+        self._unstored: deque[Notice] = deque()
         self._failures: Counter[str] = Counter()
         self._paused_until_ms: dict[str, int] = {}
         self.sent: Counter[str] = Counter()
@@ -101,6 +101,7 @@ class Outbox:
     def send(self, notices: Iterable[Notice]) -> None:
         """Have notices stored soon. For what shows again after a kill; decisions store theirs (`Storing.decide`)."""
         self._unstored.extend(notices)
+        self._drop_surplus()
         if self._unstored:
             self._storings.trigger(_ALL)
 
@@ -113,11 +114,23 @@ class Outbox:
 
     async def _store(self, _: str) -> float | None:
         while self._unstored:
-            batch = list(self._unstored)[:_AT_ONCE]
-            await self._storing.decide(lambda book, batch=batch: batch)  # type: ignore[misc]
-            for _done in batch:
-                self._unstored.popleft()
+            batch = [self._unstored.popleft() for _ in range(min(_AT_ONCE, len(self._unstored)))]
+            try:
+                await self._storing.decide(lambda book, batch=batch: batch)  # type: ignore[misc]
+            except BaseException:  # also when this process stops acting: it may act again
+                self._unstored.extendleft(reversed(batch))
+                self._drop_surplus()
+                raise
         return None
+
+    def _drop_surplus(self) -> None:
+        """Beyond the bound the oldest go, critical ones last."""
+        while len(self._unstored) > _UNSTORED:
+            place = next((n for n, one in enumerate(self._unstored) if one.severity != SEVERITY_CRITICAL), 0)
+            gone = self._unstored[place]
+            del self._unstored[place]
+            self.lost[severity_name(gone.severity)] += 1
+            log.error("notice not stored: too many wait: %s", gone.text)
 
     def _keys(self, lane: _Lane) -> list[str]:
         for record in self._records.values():
