@@ -130,7 +130,9 @@ class LedgerJournal:
         units: set[UnitKey] = set()
         for task_id, event in changes:
             task = book.tasks[task_id]
-            change = made.change.add(task_id=task_id, event=event, touched=touched_by(book, task))
+            touched = touched_by(book, task)
+            change = made.change.add(task_id=task_id, event=event, touched=touched[:_MOST_TOUCHED])
+            change.touches_more = len(touched) > _MOST_TOUCHED
             if task.unit not in units:
                 units.add(task.unit)
                 change.budget.extend(budget_facts(book, task.unit))
@@ -227,5 +229,5 @@ def touched_by(book: TaskLedger, task: Task) -> list[record_pb2.TouchedInstance]
     places = Counter((one.service, one.host, one.key.location) for one in found)
     return [
         record_pb2.TouchedInstance(service=service, host=host, location=location)
-        for service, host, location in sorted(places)[:_MOST_TOUCHED]
+        for service, host, location in sorted(places)
     ]

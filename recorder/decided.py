@@ -83,7 +83,7 @@ class ObservedLedger:
 
     def __init__(self) -> None:
         self._tasks: dict[str, record_pb2.LedgerTask] = {}
-        self._touched: dict[str, list[record_pb2.TouchedInstance]] = {}
+        self._changes: dict[str, record_pb2.LedgerChange] = {}
         self._facts: dict[str, tuple[str, ...]] = {}
         self._listed: set[str] | None = None  # after a beginning, until a decision: the tasks that are there
         self._is_first = True
@@ -115,10 +115,15 @@ class ObservedLedger:
             self._closed = decision.closed
             event = "stopped granting" if decision.closed else "grants again"
             yield DecisionRow(now_ms, CMS, "", event, "", decision.closed, readers=ReadersOf(is_open=True))
-        facts: tuple[str, ...] = ()
+        facts: dict[tuple[str, str], tuple[str, ...]] = {}  # by unit: those of a group are with its first task
         for change in decision.change:
-            facts = tuple(map(_fact_line, change.budget)) or facts  # those of a group are with its first task
-            self._facts[change.task_id], self._touched[change.task_id] = facts, list(change.touched)
+            found = facts.setdefault(self._unit_of(change.task_id), tuple(map(_fact_line, change.budget)))
+            self._facts[change.task_id], self._changes[change.task_id] = found, change
+
+    def _unit_of(self, task_id: str) -> tuple[str, str]:
+        """What it is decided with: its owner's tasks of the same group, or itself."""
+        task = self._tasks.get(task_id)
+        return (task.owner, task.group_id) if task is not None and task.group_id else ("", task_id)
 
     def _put(self, task: record_pb2.LedgerTask, now_ms: int) -> Iterator[DecisionRow]:
         before = self._tasks.get(task.id)
@@ -140,11 +145,14 @@ class ObservedLedger:
         if task is not None:
             self._facts.pop(task_id, None)
             yield self._row(task, "ended" if task.state == "granted" else f"given up while {task.state}", now_ms)
-            self._touched.pop(task_id, None)
+            self._changes.pop(task_id, None)
 
     def _row(self, task: record_pb2.LedgerTask, event: str, now_ms: int) -> DecisionRow:
-        touched = self._touched.get(task.id, [])
-        places = tuple((one.service, one.host, one.location) for one in touched)
+        change = self._changes.get(task.id, record_pb2.LedgerChange())
+        touched = change.touched
+        # Of what is not known nobody's reach can be compared: then it is for the owner, and who may read everything.
+        is_known = not change.touches_more
+        places = tuple((one.service, one.host, one.location) for one in touched) if is_known else ()
         nodes = tuple(task.host)
         return DecisionRow(
             now_ms,

@@ -275,16 +275,18 @@ class LedgerDecision(_message.Message):
     def __init__(self, now_s: _Optional[float] = ..., wall_offset_s: _Optional[float] = ..., closed: _Optional[str] = ..., barred: _Optional[_Mapping[str, str]] = ..., confirmed: _Optional[str] = ..., refused: _Optional[str] = ..., change: _Optional[_Iterable[_Union[LedgerChange, _Mapping]]] = ..., waits: _Optional[_Union[LedgerWaits, _Mapping]] = ...) -> None: ...
 
 class LedgerChange(_message.Message):
-    __slots__ = ("task_id", "event", "budget", "touched")
+    __slots__ = ("task_id", "event", "budget", "touched", "touches_more")
     TASK_ID_FIELD_NUMBER: _ClassVar[int]
     EVENT_FIELD_NUMBER: _ClassVar[int]
     BUDGET_FIELD_NUMBER: _ClassVar[int]
     TOUCHED_FIELD_NUMBER: _ClassVar[int]
+    TOUCHES_MORE_FIELD_NUMBER: _ClassVar[int]
     task_id: str
     event: str
     budget: _containers.RepeatedCompositeFieldContainer[BudgetFact]
     touched: _containers.RepeatedCompositeFieldContainer[TouchedInstance]
-    def __init__(self, task_id: _Optional[str] = ..., event: _Optional[str] = ..., budget: _Optional[_Iterable[_Union[BudgetFact, _Mapping]]] = ..., touched: _Optional[_Iterable[_Union[TouchedInstance, _Mapping]]] = ...) -> None: ...
+    touches_more: bool
+    def __init__(self, task_id: _Optional[str] = ..., event: _Optional[str] = ..., budget: _Optional[_Iterable[_Union[BudgetFact, _Mapping]]] = ..., touched: _Optional[_Iterable[_Union[TouchedInstance, _Mapping]]] = ..., touches_more: _Optional[bool] = ...) -> None: ...
 
 class TouchedInstance(_message.Message):
     __slots__ = ("service", "host", "location")
