@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections.abc import AsyncIterator, Iterator
 from itertools import islice
 from typing import Final
@@ -63,14 +64,14 @@ class DecisionsApi:
     def _events(
         self, request: pb.ListDecisionsRequest, call: Call, since_ms: int, until_ms: int, until: float
     ) -> Iterator[tuple[str, pb.Decision]]:
-        """Decisions and gaps, latest first."""
+        """Decisions and gaps, latest first, read as far as they are taken."""
         rows = (
             (row.at_ms, token, decision_message(row))
             for token, row in self._readers.in_time(self._archive.decisions(since_ms, until_ms), until)
             if _is_asked_for(row, request) and row.readers.may_read(call.access)
         )
-        found = [*rows, *self._gaps(request.server, since_ms, until_ms)]
-        for _, token, message in sorted(found, key=lambda one: -one[0]):
+        gaps = sorted(self._gaps(request.server, since_ms, until_ms), key=_latest_first)
+        for _, token, message in heapq.merge(rows, gaps, key=_latest_first):
             yield token, message
 
     def _gaps(self, server: str, since_ms: int, until_ms: int) -> Iterator[tuple[int, str, pb.Decision]]:
@@ -92,6 +93,10 @@ class DecisionsApi:
             for chunk in found:
                 yield MessageAnswer(pb.ReadLedgerResponse(time=timestamp(chunk.at_ms), entry=chunk.entries()))
                 await asyncio.sleep(0)
+
+
+def _latest_first(item: tuple[int, str, pb.Decision]) -> int:
+    return -item[0]
 
 
 def _is_asked_for(row: DecisionRow, request: pb.ListDecisionsRequest) -> bool:
