@@ -247,9 +247,12 @@ class Archive:
 
     def ledger_chunks(self, since_ms: int, until_ms: int) -> Iterator[LedgerChunk]:
         """The ledger of the CMS before a time, from the last beginning at or before `since` on."""
+        is_begun = False
         for path in self._files_between(since_ms, until_ms):
             with closing(_reading(path)) as file:
-                yield from decision_tables.ledger_chunks(file, since_ms, until_ms)
+                for chunk in decision_tables.ledger_chunks(file, since_ms, until_ms, is_begun=is_begun):
+                    is_begun = True
+                    yield chunk
 
     def _files_between(self, since_ms: int, until_ms: int) -> list[Path]:
         return [one for one in self._files() if _day_start(one) < until_ms and _day_start(one) + DAY_MS > since_ms]

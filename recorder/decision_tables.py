@@ -79,19 +79,30 @@ def newest_decision(file: sqlite3.Connection, server: str) -> int:
     return found or 0
 
 
-def ledger_chunks(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterator[LedgerChunk]:
-    """Those before a time, from the last beginning at or before `since` on, or from the first."""
+def ledger_chunks(
+    file: sqlite3.Connection, since_ms: int, until_ms: int, *, is_begun: bool = False
+) -> Iterator[LedgerChunk]:
+    """Those before a time, from the last beginning at or before `since` on, or from the first.
+
+    `is_begun`: those of the file before were read: what came between midnight and the new beginning goes on from them.
+    """
     if not _has_tables(file):
         return
-    [begin] = file.execute("SELECT max(seq) FROM ledger WHERE is_start = 1 AND at_ms <= ?", (since_ms,)).fetchone()
-    if begin is None:
-        [begin] = file.execute("SELECT min(seq) FROM ledger WHERE is_start = 1").fetchone()
+    begin = 0 if is_begun else _first_to_read(file, since_ms)
     if begin is not None:
         rows = file.execute(
             "SELECT at_ms, is_start, body FROM ledger WHERE seq >= ? AND at_ms < ? ORDER BY seq", (begin, until_ms)
         )
         for at_ms, is_start, body in rows:
             yield LedgerChunk(at_ms, bool(is_start), body)
+
+
+def _first_to_read(file: sqlite3.Connection, since_ms: int) -> int | None:
+    begin: int | None
+    [begin] = file.execute("SELECT max(seq) FROM ledger WHERE is_start = 1 AND at_ms <= ?", (since_ms,)).fetchone()
+    if begin is None:
+        [begin] = file.execute("SELECT min(seq) FROM ledger WHERE is_start = 1").fetchone()
+    return begin
 
 
 def _has_tables(file: sqlite3.Connection) -> bool:

@@ -87,9 +87,11 @@ class CmsSource:
         async with AsyncExitStack() as stack:
             channels = await self._processes.channels(stack)
             while True:
-                reasons = [await self._follow(channel, feed) for channel in channels]
-                if not all(reasons):
-                    continue  # a day ended
+                reasons = []
+                for channel in channels:
+                    while not (reason := await self._follow(channel, feed)):
+                        pass  # a day ended: the next one begins at once, with the same process
+                    reasons.append(reason)
                 feed.lose_server(self.server, next((one for one in reasons if "does not lead" not in one), reasons[0]))
                 await asyncio.sleep(_RETRY_S)  # what is missed meanwhile is behind a gap
 
@@ -98,20 +100,24 @@ class CmsSource:
         call = record_stubs.LedgerServiceStub(channel).FollowLedger(
             record_pb2.FollowLedgerRequest(), metadata=tuple(self._processes.metadata())
         )
-        day = feed.now_ms() // DAY_MS
+        day, is_heard, why = feed.now_ms() // DAY_MS, False, "it ended the stream"
         try:
             async for entries in _answers(call):
                 if not self._take(entries, feed):
                     return "the record is not written"
+                is_heard = True
                 if feed.now_ms() // DAY_MS != day:
                     return ""
         except aio.AioRpcError as error:
-            return f"the CMS cannot be followed: {error.details()}"
+            why = error.details() or ""
         except TimeoutError:
-            return "the CMS cannot be followed: it is silent"
+            why = "it is silent"
         finally:
             call.cancel()
-        return "the CMS cannot be followed: it ended the stream"
+        reason = f"the CMS cannot be followed: {why}"
+        if is_heard:
+            feed.lose_server(self.server, reason)  # before the others are asked, which may not answer
+        return reason
 
     def _take(self, entries: Sequence[record_pb2.LedgerEntry], feed: ServerFeed) -> bool:
         now_ms = feed.now_ms()

@@ -9,6 +9,7 @@ from historypb.v1 import history_pb2 as pb
 from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2, service_pb2
 from recorder.archive import DAY_MS, Archive, Gap, Selection
+from recorder.decision_tables import LedgerChunk
 from recorder.observed import ObservedLocation, Row
 
 DAY: int = 20_000 * DAY_MS
@@ -105,6 +106,21 @@ def test_a_gap_over_midnight_is_one_gap(tmp_path: Path) -> None:
     assert archive.gaps(DAY, DAY + 2 * DAY_MS) == [Gap("ams", DAY + 9, DAY + DAY_MS + 5, "away")]
     during = archive.at(DAY + DAY_MS + 2, Selection())
     assert (during.age_ms, during.gap) == (DAY_MS - 7, "ams: away")
+
+
+def test_what_the_cms_said_at_midnight_is_read_again_with_the_day_before(tmp_path: Path) -> None:
+    """It is the first of the new day's file, before that day's beginning."""
+    archive = Archive(tmp_path, 30, 1 << 30)
+    said = [(10, True), (20, False), (DAY_MS + 1, False), (DAY_MS + 2, True), (DAY_MS + 3, False)]
+    for after_ms, is_start in said:
+        archive.write(DAY + after_ms, [], [], [], {}, [], [LedgerChunk(DAY + after_ms, is_start, b"")])
+    archive.close()
+
+    def read(since_ms: int) -> list[int]:
+        return [one.at_ms - DAY for one in archive.ledger_chunks(DAY + since_ms, DAY + 2 * DAY_MS)]
+
+    assert read(0) == [after_ms for after_ms, _ in said]
+    assert read(DAY_MS + 5) == [DAY_MS + 2, DAY_MS + 3]
 
 
 def test_a_file_that_is_not_whole_begins_nothing_twice(tmp_path: Path) -> None:

@@ -8,10 +8,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 
+from cmspb.v1 import record_pb2
 from nannypb.v1 import service_pb2 as npb
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
-from recorder.servers import NannySource, ServerProcesses, ServerSource
+from recorder.servers import DAY_MS, CmsSource, NannySource, ServerProcesses, ServerSource
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import Retry
@@ -133,3 +134,58 @@ async def test_a_list_that_has_moved_on_by_more_than_it_keeps_is_a_gap() -> None
         await kept.until(lambda: len(kept.rows) > 1)
         assert kept.rows == ["web: started", "web: paused"]
         assert kept.gaps == ["service web: its list begins after what was read last: entries may be missing"]
+
+
+class Ledger:
+    """A process of the CMS: it says one thing when it is followed, if it leads, and more until `over`.
+
+    Attributes:
+        calls, ended: how often it was followed, and that was over.
+    """
+
+    def __init__(self, *, leads: bool) -> None:
+        self.leads, self.calls, self.ended = leads, 0, 0
+        self.over = asyncio.Event()
+
+    def methods(self) -> list[Method]:
+        table = ServiceTable("cms.v1.LedgerService")
+
+        async def follow(_request: record_pb2.FollowLedgerRequest, _call: Call) -> AsyncIterator[Answer]:
+            self.calls += 1
+            try:
+                while self.leads and not self.over.is_set():
+                    yield MessageAnswer(record_pb2.FollowLedgerResponse())
+                    await asyncio.sleep(0.01)
+                if not self.leads:
+                    await self.over.wait()
+            finally:
+                self.ended += 1
+
+        return [table.streaming(record_pb2.FollowLedgerRequest, follow, READ, SHOWN)]
+
+
+@asynccontextmanager
+async def following_cms() -> AsyncIterator[tuple[Ledger, Ledger, Kept]]:
+    """Beside the process that leads there is one that does not answer."""
+    leader, stuck = Ledger(leads=True), Ledger(leads=False)
+    async with AsyncExitStack() as stack:
+        addresses = [await stack.enter_async_context(serving(one.methods())) for one in (leader, stuck)]
+        kept = await stack.enter_async_context(following(CmsSource(ServerProcesses(addresses))))
+        await kept.until(lambda: kept.polls > 0)
+        yield leader, stuck, kept
+
+
+async def test_a_day_begins_with_the_process_that_ended_the_one_before() -> None:
+    """All others were asked first: one that does not answer took 15 s, of which nothing was recorded."""
+    async with following_cms() as (leader, stuck, kept):
+        kept.time_ms += DAY_MS
+        await kept.until(lambda: leader.calls == 2)
+        assert (stuck.calls, kept.gaps) == (0, [])
+
+
+async def test_a_gap_begins_when_the_stream_ends_and_not_when_the_others_did_not_answer_either() -> None:
+    async with following_cms() as (leader, stuck, kept):
+        leader.over.set()
+        await kept.until(lambda: len(kept.gaps) > 0)
+        assert kept.gaps == ["the CMS cannot be followed: it ended the stream"]
+        assert stuck.ended == 0
