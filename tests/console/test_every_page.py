@@ -22,6 +22,7 @@ from tests.console.fake_cms import FakeCms
 from tests.console.fake_walle import FakeWalle
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
 from tests.console.scene import HOSTILE, Browser, Cloud, browser_at, cloud, console_over, secured_console, servers_at
+from tests.support.authority import requests
 from tests.support.secured import Secured, served
 
 # By pattern: where something is there, and what a healthy page says of it.
@@ -139,6 +140,7 @@ def test_every_address_is_known_here() -> None:
     known = routes(servers_at("127.0.0.1:1"), is_open=True)
     assert {one.pattern for one in known if one.method == "GET"} == PAGES.keys()
     assert {one.pattern for one in known if one.method == "POST"} - _SIGNING == ORDERS.keys()
+    assert {f"{one.method} {one.pattern}" for one in known} == requests.CONSOLE.keys()  # rows of the matrix
 
 
 async def test_every_page_shows_what_is_there_and_hostile_texts_stay_texts() -> None:

@@ -320,6 +320,7 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "POST /guard/{cluster}/{way}": ("/guard/test/release", _SAID),
     "GET /disruptions": ("/disruptions", {}),
     "GET /disruptions/{task}": ("/disruptions/task-n1", {}),
+    "GET /windows": ("/windows", {}),
     "GET /plan": ("/plan?hosts=n1", {}),
     "POST /cms/{order}": ("/cms/freeze", _SAID),
     "POST /disruptions/{task}/{order}": ("/disruptions/task-n1/extend", _SAID),
