@@ -30,6 +30,7 @@ from nanny.rollout.plan import (
     StepOver,
     Switch,
     Wait,
+    awaited_keys,
     next_step,
 )
 from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
@@ -350,6 +351,9 @@ def _measure(
             record.steps_over,
         )
     )
+    is_waiting = bool(progress.batch) or not progress.proven or bool(awaited_keys(stages, progress))
+    if progress.step is not None and not is_waiting:
+        meter.stalled_s = 0.0  # a step that takes its time is no lack of progress
     is_calm_now = not progress.batch and is_calm(stages, progress)
     meter.note_calm(is_calm=is_calm_now, is_disturbed=is_disturbed or bool(to_switch))
 

@@ -108,7 +108,7 @@ def next_step(
         return _in_batch(policy, stages, progress, stalled_s)
     if hold := _hold(policy, stages, progress):
         return Wait(hold)
-    late = _due(stages, progress, keys_in(stages, *_NOT_YET))
+    late = awaited_keys(stages, progress)
     if late:  # switched in an earlier batch or by somebody else
         return _late(policy, stages, progress, stalled_s, late)
     if not progress.proven and (step := _soak(policy, stages, progress, stalled_s, calm_s)) is not None:
@@ -133,6 +133,11 @@ def _with_lost(stages: Stages, progress: RolloutProgress) -> Stages:
 def _due(stages: Stages, progress: RolloutProgress, among: Set[Key]) -> list[Key]:
     """Those of them that are waited for: nobody waits for what was ailing, or counts as a failure already."""
     return sorted(among - progress.failed - progress.fell - progress.ailing)
+
+
+def awaited_keys(stages: Stages, progress: RolloutProgress) -> list[Key]:
+    """Switched instances that have to become ready, or to stay it for a while, before anything else happens."""
+    return _due(stages, progress, keys_in(stages, *_NOT_YET))
 
 
 def failures(stages: Stages, progress: RolloutProgress) -> Set[Key]:

@@ -189,3 +189,14 @@ async def test_an_order_may_skip_the_steps() -> None:
             pb.SetTargetRequest(service_id=SERVICE, snapshot_id=v2, target=pb.TARGET_ACTIVE, skip_steps=True),
         )
         await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=400.0)
+
+
+@in_virtual_time
+async def test_a_hold_longer_than_the_deadline_outlives_a_restart_of_nanny() -> None:
+    async with virtual_cloud(3) as cloud:
+        _, v2 = await rolled_out(cloud, step=[{"instances": "1"}, {"holdS": 300}])
+        await cloud.target(v2)
+        await at_step(cloud, v2, 2)
+        await cloud.sleep(120.0)
+        await cloud.restart()
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)

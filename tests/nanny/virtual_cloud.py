@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -258,6 +258,8 @@ class VirtualCloud:
     server: NannyProcess
     nanny: Direct
     prometheus: PrometheusStandIn
+    _nannies: AsyncExitStack
+    _begin: Callable[[], Awaitable[NannyProcess]]
     revisions: dict[str, str] = field(default_factory=dict)
 
     async def create(self, **rollout: Any) -> None:
@@ -266,6 +268,12 @@ class VirtualCloud:
             await asyncio.sleep(0.1)
         info = ParseDict({"rollout": {"minReadyS": 3, "progressDeadlineS": 60, **rollout}}, pb.InfoAttributes())
         await self.nanny.unary("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info))
+
+    async def restart(self) -> None:
+        """Another process of Nanny in the place of this one."""
+        await self._nannies.aclose()
+        self.server = await self._begin()
+        self.nanny = Direct(self.server.methods, self.clock, pb)
 
     async def add(
         self,
@@ -371,26 +379,33 @@ async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
         registry = await stack.enter_async_context(running_replica(clock=clock, **_LIVENESS))
         methods = InstanceApi(registry, 1 << 20).methods()
         hq = DirectClient(Direct(methods, clock, hq_pb))
-        server = NannyProcess(
-            ControlConfig("/nanny/v1/", "nanny-1", 10.0),
-            MemoryStore(),
-            random.Random(1),
-            ServerContext(Limits(), clock, RequestIds("nanny-1"), None),
-            Addresses("127.0.0.1:0", "127.0.0.1:0"),
-            {LOCATION: cast("Client", hq)},
-            NoCms(),
-            prometheus.port(),
-        )
+        nannies, store = await stack.enter_async_context(AsyncExitStack()), MemoryStore()
+
+        async def begin() -> NannyProcess:
+            server = NannyProcess(
+                ControlConfig("/nanny/v1/", "nanny-1", 10.0),
+                store,
+                random.Random(1),
+                ServerContext(Limits(), clock, RequestIds("nanny-1"), None),
+                Addresses("127.0.0.1:0", "127.0.0.1:0"),
+                {LOCATION: cast("Client", hq)},
+                NoCms(),
+                prometheus.port(),
+            )
+            nannies.push_async_callback(server.pictures.close)
+            await nannies.enter_async_context(running(server.controller))
+            await asyncio.wait_for(server.controller.loaded.wait(), 60.0)
+            return server
+
         agents = Agents(hq, clock)
         attending = asyncio.create_task(agents.run(), name="agents")
         try:
-            async with running(server.controller):
-                names = [f"web-{number}" for number in range(size)]
-                nanny = Direct(server.methods, clock, pb)
-                await asyncio.wait_for(server.controller.loaded.wait(), 60.0)
-                yield VirtualCloud(names, clock, registry, hq, agents, server, nanny, prometheus)
-                assert not attending.done(), attending.exception()
+            server = await begin()
+            names = [f"web-{number}" for number in range(size)]
+            nanny = Direct(server.methods, clock, pb)
+            yield VirtualCloud(names, clock, registry, hq, agents, server, nanny, prometheus, nannies, begin)
+            assert not attending.done(), attending.exception()
         finally:
+            await nannies.aclose()
             attending.cancel()
             await asyncio.gather(attending, return_exceptions=True)
-            await server.pictures.close()
