@@ -11,7 +11,7 @@ from control.waves import FULL_WEIGHT, weight_in
 from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects
 from nanny.actions.subject import ServiceContext
-from nanny.automaton.states import Action
+from nanny.automaton.states import ACTIONS, Action
 from nanny.records.services import steps_of
 from nanny.rollout.views import Key
 from nanny.snapshots.wanted import READY, target_of
@@ -46,8 +46,10 @@ class WeightShares:
         shares = subject.picture.tally("shares", lambda key: share_of(instances[key]) if key in instances else None)
         wanted = {key: FULL_WEIGHT for share, keys in shares.groups().items() if share != FULL_WEIGHT for key in keys}
         percent, switched = self._of_rollout(subject)
-        if subject.service.rolling_back:
-            wanted = {}  # the switch ends it: full traffic would come back to what failed
+        if active := _on_its_way(subject):
+            runs = self._running(subject, active)
+            # The switch ends the others: full traffic would come back to what failed.
+            wanted = {key: share for key, share in wanted.items() if key in runs}
         wanted |= dict.fromkeys(switched, percent)
         return {key: share for key, share in wanted.items() if key[0] not in out and not _has(subject, key, share)}
 
@@ -60,12 +62,23 @@ class WeightShares:
         percent = weight_in(steps_of(record.step), record.steps_over)
         if percent == FULL_WEIGHT:
             return percent, frozenset()
-        instances, revision_id = subject.instances, self._contents.revision_id(subject.id, running.snapshot)
+        return percent, self._running(subject, running.snapshot)
+
+    def _running(self, subject: ServiceContext, snapshot: str) -> Set[Key]:
+        """Those that HQ wants to run it."""
+        instances, revision_id = subject.instances, self._contents.revision_id(subject.id, snapshot)
         tally = subject.picture.tally(
             ("runs", revision_id),
             lambda key: key in instances and target_of(instances[key], revision_id) == READY,
         )
-        return percent, tally.groups().get(True, frozenset())
+        return tally.groups().get(True, frozenset())
+
+
+def _on_its_way(subject: ServiceContext) -> str:
+    """The snapshot that work towards ACTIVE is under way for; empty: none is."""
+    active = subject.service.wanted_active()
+    is_going = bool(active) and subject.service.tuples[active].current in ACTIONS
+    return active if is_going or subject.service.rolling_back else ""
 
 
 def _has(subject: ServiceContext, key: Key, percent: int) -> bool:

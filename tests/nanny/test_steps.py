@@ -200,3 +200,24 @@ async def test_a_hold_longer_than_the_deadline_outlives_a_restart_of_nanny() -> 
         await cloud.sleep(120.0)
         await cloud.restart()
         await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)
+
+
+@in_virtual_time
+async def test_a_canary_gets_its_whole_weight_back_only_with_what_replaces_it() -> None:
+    async with virtual_cloud(3) as cloud:
+        _, v2 = await rolled_out(cloud)
+        v3 = await cloud.add("v3")
+        cloud.agents.cannot_prepare.add(("web-1", "v3"))
+        await cloud.target(v2)
+        await at_step(cloud, v2, 2)
+        await cloud.sleep(5.0)
+        await cloud.target(v3)
+        await cloud.sleep(20.0)
+        assert (await cloud.state(v3)).current == pb.CURRENT_STATE_PREPARING
+        assert (await cloud.runs(v2), await weights(cloud)) == ({"web-0"}, [5, 100, 100])
+        cloud.agents.cannot_prepare.clear()
+        await at_step(cloud, v3, 4)
+        await say(cloud, "Promote", v3, 4)
+        await cloud.until(v3, pb.CURRENT_STATE_ACTIVE)
+        await cloud.sleep(40.0)
+        assert await weights(cloud) == [100] * 3
