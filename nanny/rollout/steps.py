@@ -6,21 +6,24 @@ from typing import Final
 
 from control.waves import reach_in
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
+from nanny.rollout.views import SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 
 _SHOWS_NOTHING: Final = (Stage.SILENT, Stage.UNPREPARED, Stage.LOST, Stage.GONE)
 _LATER: Final = (Stage.HELD, Stage.UNSEEN, Stage.AWAY)
 
 
 def canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> set[Key]:
-    """Those that the steps until now take, switched or not: the first ones by location and name.
+    """Those that the steps until now take: who is switched already, then the first ones by location and name.
 
     What is held, or away, keeps its place. What was ailing, has failed or says nothing has none: the next one shows
     more.
     """
     total = sum(len(keys) for keys in stages.values())
     left_out = keys_in(stages, *_SHOWS_NOTHING) | progress.ailing | progress.failed | progress.fell
-    in_order = sorted(keys_in(stages, *Stage) - left_out, key=lambda key: (policy.order(key[0]), key))
+    switched = keys_in(stages, *SWITCHED)
+    in_order = sorted(
+        keys_in(stages, *Stage) - left_out, key=lambda key: (key not in switched, policy.order(key[0]), key)
+    )
     return set(in_order[: reach_in(progress.steps, progress.steps_over, total)])
 
 
