@@ -122,7 +122,6 @@ class Activation:
         return 0.0
 
     async def _begin_next_step(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
-        self._progress.meter_of(subject.id, record).begin_step()
         record.steps_over += 1
         record.step_ms, record.check_result = 0, ""
         await self._effects.store(subject, running, record)

@@ -27,13 +27,14 @@ class Meter:
         now_s: for how long this process has acted on it.
         stalled_s: for how long the mark has been unchanged.
         calm_s: for how long it was calm since the last disturbance.
-        step_s: for how long the step under way has held.
+        step_s: for how long the step under way has held, which is the one after `steps_over`.
         evidence: what a roll-out has seen until now.
     """
 
     stalled_s: float
     calm_s: float
     step_s: float = 0.0
+    steps_over: int = 0
     now_s: float = 0.0
     evidence: Evidence = field(default_factory=Evidence)
     _elapsed_s: float = 0.0
@@ -98,8 +99,12 @@ class ProgressClock:
         """The meter of an action, as it was at the last look."""
         key = service, record.number
         if key not in self._meters:
-            self._meters[key] = Meter(record.stalled_ms / 1000, record.calm_ms / 1000, record.step_ms / 1000)
-        return self._meters[key]
+            self._meters[key] = Meter(record.stalled_ms / 1000, record.calm_ms / 1000)
+        meter, step_s = self._meters[key], record.step_ms / 1000
+        # Another process may have acted meanwhile.
+        meter.step_s = max(meter.step_s, step_s) if meter.steps_over == record.steps_over else step_s
+        meter.steps_over = record.steps_over
+        return meter
 
     def pause(self, service: str) -> None:
         """Its actions are paused: their times stand still."""

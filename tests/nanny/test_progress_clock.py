@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nanny.actions.progress_clock import ProgressClock
 from nannypb.v1.records_pb2 import ActionRecord
 
@@ -58,3 +60,11 @@ def test_sleep_and_pause_do_not_count() -> None:
     clock.pause("web")
     hand.at_s += 10 * MINUTE_S
     assert hold(hand, clock, record, 1.0) <= before + 1.0
+
+
+@pytest.mark.parametrize(("over", "ms", "held_s"), [(0, 0, 120.0), (0, 200_000, 200.0), (1, 0, 0.0), (1, 5_000, 5.0)])
+def test_a_process_that_acts_again_goes_on_with_what_the_other_one_stored(over: int, ms: int, held_s: float) -> None:
+    hand = _Hand()
+    clock = ProgressClock(hand)
+    hold(hand, clock, ActionRecord(number=1), 2 * MINUTE_S)
+    assert clock.meter_of("web", ActionRecord(number=1, steps_over=over, step_ms=ms)).step_s == held_s
