@@ -58,6 +58,7 @@ class Activation:
         meter = self._progress.meter(subject.id, record)
         if not record.begun:
             _begin(subject, content, record, is_trusted=not running.number or self._ran_before(subject, content))
+        _skip_steps(subject, content, record)
         stages = meter.evidence.skip_proved(stages_of(subject, content, own=keys_of(record.batch)), fallen_keys(record))
         findings = meter.evidence.update(
             stages, restarts_of(subject, content), progress_of(record), meter.now_s, subject.policy.soak_s
@@ -314,12 +315,19 @@ def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, i
     record.trusted = record.proven = is_trusted
     ailing = keys_of(subject.record.ailing) if is_back else sorted(ailing_instances(subject, content))
     record.ailing.extend(messages_of(ailing))
-    order = tuple_of(subject.record, content.id)
     # Where nothing ran before, and on the way to what has served already, there is nothing to be careful with.
-    if subject.service.last_active and not (is_back or is_trusted) and not (order and order.order.skip_steps):
+    if subject.service.last_active and not (is_back or is_trusted):
         record.step.extend(subject.record.info.rollout.step)
         named = {step.check for step in record.step}
         record.check.extend(check for check in subject.record.info.rollout.check if check.name in named)
+
+
+def _skip_steps(subject: ServiceContext, content: Content, record: ActionRecord) -> None:
+    """The order may say so at once, or be given again while its steps are under way."""
+    one = tuple_of(subject.record, content.id)
+    if record.step and one is not None and one.order.skip_steps:
+        del record.step[:], record.check[:]
+        record.steps_over, record.step_ms, record.check_result = 0, 0, ""
 
 
 def _note(record: ActionRecord, findings: Findings) -> None:

@@ -181,14 +181,20 @@ async def test_a_check_passes_waits_where_nothing_is_known_and_fails_the_order()
 
 
 @in_virtual_time
-async def test_an_order_may_skip_the_steps() -> None:
+@pytest.mark.parametrize("at_step_number", [0, 2, 4])
+async def test_an_order_may_skip_the_steps_also_while_they_are_under_way(at_step_number: int) -> None:
     async with virtual_cloud(6) as cloud:
         _, v2 = await rolled_out(cloud)
+        if at_step_number:
+            await cloud.target(v2)
+            await at_step(cloud, v2, at_step_number)
         await cloud.nanny.unary(
             "SetTarget",
             pb.SetTargetRequest(service_id=SERVICE, snapshot_id=v2, target=pb.TARGET_ACTIVE, skip_steps=True),
         )
         await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=400.0)
+        await cloud.sleep(5.0)
+        assert await weights(cloud) == [100] * 6
 
 
 @in_virtual_time
