@@ -172,7 +172,8 @@ class Activation:
     ) -> float:
         record.batch.extend(messages_of(batch))
         asks = bool(costs) and bool(self._effects.leave.address)
-        record.calm_ms = record.stalled_ms = 0
+        record.calm_ms = record.stalled_ms = record.step_ms = 0
+        self._progress.meter_of(subject.id, record).begin_step()  # whoever takes a place shows as much as the others
         record.granted = not asks
         if asks:
             record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"

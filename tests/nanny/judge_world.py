@@ -251,6 +251,7 @@ class Order:
             case plan.Begin(batch):
                 self.largest = max(self.largest, len(batch))
                 self.progress = replace(progress, batch=batch)
+                self.meter.begin_step()
             case plan.Switch(instances):
                 self.switched += len(instances)
                 for key in instances:

@@ -227,3 +227,18 @@ async def test_a_canary_gets_its_whole_weight_back_only_with_what_replaces_it() 
         await cloud.until(v3, pb.CURRENT_STATE_ACTIVE)
         await cloud.sleep(40.0)
         assert await weights(cloud) == [100] * 3
+
+
+@in_virtual_time
+async def test_a_canary_in_the_place_of_one_that_fell_holds_for_the_whole_time() -> None:
+    async with virtual_cloud(6) as cloud:
+        _, v2 = await rolled_out(cloud, step=[{"instances": "1"}, {"holdS": 120}])
+        cloud.agents.programs["v2"] = lambda name, age_s: Looks(2.0 <= age_s < 110.0 or (name != "web-0" and age_s > 2))
+        await cloud.target(v2)
+        await at_step(cloud, v2, 2)
+        while await cloud.runs(v2) != {"web-0", "web-1"}:
+            await cloud.sleep(1.0)
+        began = cloud.clock.now()
+        while len(await cloud.runs(v2)) == 2:
+            await cloud.sleep(1.0)
+        assert cloud.clock.now() - began >= 120.0
