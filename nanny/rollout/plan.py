@@ -114,7 +114,7 @@ def next_step(
     if not progress.proven and (step := _soak(policy, stages, progress, stalled_s, calm_s)) is not None:
         return step
     if progress.step is not None:
-        return _in_steps(policy, stages, progress, step_s)
+        return _in_steps(policy, stages, progress, stalled_s, step_s)
     return _next_batch(policy, stages, progress, stalled_s, calm_s)
 
 
@@ -232,7 +232,7 @@ def _soak(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: 
     return Wait(f"watches the first instances for {policy.soak_s:g} s before it goes on ({calm_s:.0f} s calm{seen})")
 
 
-def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, step_s: float) -> Step:
+def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, step_s: float) -> Step:
     """No leave is kept: the batch before was given back."""
     step = progress.step
     assert step is not None
@@ -242,8 +242,8 @@ def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, step_s:
     if taken & keys_in(stages, Stage.UP):
         return Wait(_no_room(policy))
     where = f"step {progress.steps_over + 1} of {len(progress.steps)} ({step.words})"
-    if step.reach is not None and (missing := missing_canaries(policy, stages, progress)):
-        return Wait(f"{where} waits for {_some(missing)}: {_unfinished_summary(stages, progress)}")
+    if step.reach is not None and (wait := _without_canaries(policy, stages, progress, stalled_s, taken)) is not None:
+        return Wait(f"{where} {wait.why}") if isinstance(wait, Wait) else wait
     if is_over(step, step_s, is_promoted=progress.promoted > progress.steps_over):
         return StepOver()
     if step.check:
@@ -251,6 +251,20 @@ def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, step_s:
     if step.promote:
         return Wait(f"{where} waits for `nanny rollout promote {policy.service}`")
     return Wait(f"{where} holds")
+
+
+def _without_canaries(
+    policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, taken: Set[Key]
+) -> Step | None:
+    """Some cannot be looked at until later, or there is nobody to look at; None: it goes on."""
+    missing, nobody = missing_canaries(policy, stages, progress), not taken & keys_in(stages, *SWITCHED)
+    if missing:
+        return Wait(f"waits for {_some(missing)}: {_unfinished_summary(stages, progress)}")
+    if not nobody or not _total(stages):
+        return None
+    if unprepared := sorted(keys_in(stages, Stage.UNPREPARED) - progress.failed):
+        return _late(policy, stages, progress, stalled_s, unprepared, "installed")
+    return Wait(f"waits for an instance that can show something: {_unfinished_summary(stages, progress) or 'none can'}")
 
 
 def _next_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step:

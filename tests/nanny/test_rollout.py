@@ -59,6 +59,8 @@ CANARY = (WaveStep(Amount(1)), WaveStep(hold_s=600.0), WaveStep(Amount(50, is_pe
         ("gone up up up up up", {"steps_over": 0}, Begin((("a", "a1"),), (("a", "a1"),))),
         ("up done up up", {"steps_over": 0}, StepOver()),  # a1 was taken while a0 was silent
         ("up up up up", {"steps_over": 0, "ailing": frozenset({("a", "a0")})}, Begin((("a", "a1"),), (("a", "a1"),))),
+        ("lost silent silent silent", {"steps_over": 0}, "waits for an instance that can show something: 1 whose"),
+        ("silent unprepared silent silent", {"steps_over": 0}, "waits for a1 (a) to become installed"),
         ("done up up up", {"steps_over": 1}, "step 2 of 4 (hold: 600s) holds"),
         ("under-way up up up", {"steps_over": 1, "batch": (("a", "a0"),)}, "waits for a0 (a) to become ready"),
         ("done up up up", {"steps_over": 2}, Begin((("a", "a1"),), (("a", "a1"),))),
