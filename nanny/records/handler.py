@@ -20,6 +20,7 @@ from nanny.records import kinds
 from nanny.records.history import Story
 from nanny.records.outcomes import note_outcomes
 from nanny.records.services import TARGET, service_of, tuple_of, write_back
+from nanny.records.timeline import closed_timeline
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord
@@ -140,6 +141,18 @@ class _Moved:
         write_back(self.record, service, self.now_ms)
         if (one := tuple_of(self.record, message_of)) is not None:
             one.message = message
+        self._close_timelines(service)
+
+    def _close_timelines(self, service: ManagedService) -> None:
+        """Of roll-outs that something else than their end has ended: nobody acts on them any more."""
+        for snapshot, state in self.before.tuples.items():
+            after = service.tuples.get(snapshot)
+            if state.current is not Current.ACTIVATING or (after is not None and after.action == state.action):
+                continue
+            key = kinds.of_snapshot(self.service_id, snapshot)
+            timeline = self.change.get(kinds.ROLLOUT, key)
+            if timeline is not None and timeline.number == state.action:
+                self.change.put(kinds.ROLLOUT, key, closed_timeline(timeline, self.now_ms))
 
     def increment_generation(self) -> None:
         """A person's order: increment the generation that later writes to HQ carry."""

@@ -36,11 +36,20 @@ def ended_timeline(
     before: RolloutRecord, failing: Iterable[InstanceKey], testimony: Testimony, now_ms: int
 ) -> RolloutRecord:
     """The time line of a roll-out that is over. `failing`: those that are not ready although it failed."""
-    record = RolloutRecord()
-    record.CopyFrom(before)
-    record.end_unix_ms = now_ms
+    record = closed_timeline(before, now_ms)
     _judge(record, failing, "failed", testimony, now_ms)
     _add_outputs(record, testimony)
+    return record
+
+
+def closed_timeline(before: RolloutRecord, now_ms: int) -> RolloutRecord:
+    """The same, ended with its last batch; what has ended stays as it is."""
+    record = RolloutRecord()
+    record.CopyFrom(before)
+    if not record.end_unix_ms:
+        record.end_unix_ms = now_ms
+        if record.batch and not record.batch[-1].HasField("end_time"):
+            record.batch[-1].end_time.FromMilliseconds(now_ms)
     return record
 
 

@@ -158,3 +158,27 @@ def test_a_batch_that_is_not_approved_is_given_up_and_another_action_begins_anew
     assert "batch 1 is given up" in show_rollout("web", pb.Rollout(batch=[batch]))
     assert not timeline_after(record, ActionRecord(number=2), says, 30).batch
     assert ended_timeline(RolloutRecord(), keys(1), says, 40).judged[0].id == "web-1"
+
+
+@in_virtual_time
+@pytest.mark.parametrize("ends", ["another", "abort", "stop"])
+async def test_what_ends_a_roll_out_ends_its_time_line(ends: str) -> None:
+    async with virtual_cloud(4) as cloud:
+        await cloud.create(maxUnavailable="2", soakS=20)
+        await cloud.activate(await cloud.add("v1"))
+        v2, v3 = await cloud.add("v2", lambda _name, _age_s: Looks(ready=False)), await cloud.add("v3")
+        await cloud.target(v2, request_id="o2")
+        while not (await rollout_of(cloud, v2[:8])).batch:
+            await cloud.sleep(1.0)
+        by = pb.Authorship(author="ann")
+        if ends == "another":
+            await cloud.target(v3)
+        elif ends == "abort":
+            order = (await cloud.state(v2)).order.id
+            request = pb.AbortRolloutRequest(service_id=SERVICE, order_id=order, by=by)
+            await cloud.nanny.unary("AbortRollout", request)
+        else:
+            await cloud.nanny.unary("StopService", pb.StopServiceRequest(service_id=SERVICE, by=by))
+        shown = await rollout_of(cloud, v2[:8])
+        assert shown.HasField("end_time")
+        assert shown.batch[-1].end_time == shown.end_time
