@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+import logging
+from collections.abc import Mapping, Sequence, Set
 from contextlib import suppress
 from typing import Final
 
@@ -16,9 +17,13 @@ from nanny.records.services import steps_of
 from nanny.rollout.views import Key
 from nanny.snapshots.wanted import READY, target_of
 from nanny.snapshots.weights import share_of, weighed_instance
+from nanny.world.writing import InstanceWrite, Written
+
+log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 200
 _SOON_S: Final = 1.0
+_REFUSED_S: Final = 30.0
 
 
 class WeightShares:
@@ -26,19 +31,43 @@ class WeightShares:
 
     def __init__(self, effects: Effects, contents: Contents) -> None:
         self._effects, self._contents = effects, contents
+        self._refused: dict[str, dict[Key, tuple[int, float]]] = {}
+        """By service and instance: the version that HQ refused to change, and until when it is not asked again."""
 
     async def step(self, subject: ServiceContext) -> float | None:
         """Write the first of them. Return in how many seconds to look again, at the latest; None: all are right."""
+        wanted, refused, now_s = self._wanted(subject), self._refused.get(subject.id, {}), self._now_s()
+        if not wanted:
+            self._refused.pop(subject.id, None)
+            return None
+        waits = {
+            key
+            for key, (version, until_s) in refused.items()
+            if key in wanted and now_s < until_s and subject.instances[key].meta.version == version
+        }
         writes = []
-        for key, percent in sorted(self._wanted(subject).items())[:AT_ONCE]:
-            after = weighed_instance(subject.instances[key], percent)
+        for key in sorted(wanted.keys() - waits)[:AT_ONCE]:
+            after = weighed_instance(subject.instances[key], wanted[key])
             if after is not None:
                 writes.append(subject.write(key, after))
         if not writes:
-            return None
+            return _REFUSED_S
         with suppress(MayNotBegin):  # frozen: it waits, as everything does
-            await self._effects.write_apart(subject, writes)
+            self._note_refused(subject.id, await self._effects.write_apart(subject, writes), writes)
         return _SOON_S
+
+    def _note_refused(self, service_id: str, written: Written, writes: Sequence[InstanceWrite]) -> None:
+        if not written.refused:
+            return
+        if service_id not in self._refused:
+            (location, name), why = min(written.refused.items())
+            log.warning("%s: HQ refuses the weight of %s (%s): %s", service_id, name, location, why)
+        until_s = self._now_s() + _REFUSED_S
+        again = {write.key: (write.version, until_s) for write in writes if write.key in written.refused}
+        self._refused.setdefault(service_id, {}).update(again)
+
+    def _now_s(self) -> float:
+        return self._effects.controller.clock.now()
 
     def _wanted(self, subject: ServiceContext) -> Mapping[Key, int]:
         """The shares of those that have another one now, by instance."""

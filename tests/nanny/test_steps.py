@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from hqclient import HqApiError
+from hqpb.v1 import service_pb2 as hq_pb
 from hqpb.v1.instance_pb2 import Instance
 from nanny.snapshots.weights import SHARE
 from nannypb.v1 import service_pb2 as pb
@@ -242,3 +243,31 @@ async def test_a_canary_in_the_place_of_one_that_fell_holds_for_the_whole_time()
         while len(await cloud.runs(v2)) == 2:
             await cloud.sleep(1.0)
         assert cloud.clock.now() - began >= 120.0
+
+
+@in_virtual_time
+async def test_weights_that_hq_refuses_are_named_once_asked_seldom_and_starve_nobody(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("nanny.actions.shares.AT_ONCE", 1)
+    async with virtual_cloud(6) as cloud:
+        _, v2 = await rolled_out(cloud)
+        await cloud.target(v2)
+        await at_step(cloud, v2, 4)
+        await cloud.sleep(5.0)
+        assert await weights(cloud) == [20, 20, 20, 100, 100, 100]
+        apply = cloud.hq.apply
+        asked = []
+
+        async def refuse(instances: list[Instance], **where: Any) -> Any:
+            if instances[0].meta.id != "web-0":
+                return await apply(instances, **where)
+            asked.append(cloud.clock.now())
+            return hq_pb.ApplyInstancesResponse(result=[{"error": {"code": 3, "message": "no weights here"}}])
+
+        monkeypatch.setattr(cloud.hq, "apply", refuse)
+        await say(cloud, "Abort", v2, 4)
+        await cloud.sleep(65.0)
+        assert await weights(cloud) == [20, 100, 100, 100, 100, 100]
+        assert len(asked) <= 3
+        assert caplog.text.count("HQ refuses the weight of web-0 (ams): no weights here") == 1
