@@ -132,7 +132,9 @@ class Activation:
         self, subject: ServiceContext, running: RunningAction, record: ActionRecord, name: str, where: str
     ) -> float | None:
         """Its time counts while it says that all is well. Whatever is not known stands still, and is waited for."""
-        check = next(one for one in record.check if one.name == name)
+        check = next((one for one in record.check if one.name == name), None)
+        if check is None:
+            return await self._say(subject, running, record, f"{where}: it has no check {name}: order it again")
         verdict = await self._checks.verdict(subject, running, check)
         record.check_result = verdict.words
         if verdict.is_within is False:

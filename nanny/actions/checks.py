@@ -48,7 +48,7 @@ class RolloutChecks:
         except NoReading as error:
             verdict = CheckVerdict(None, str(error))
         else:
-            verdict = judge_values(values, _bound(check), _MEANS[check.no_data])
+            verdict = judge_values(values, _bound(check), _MEANS.get(check.no_data, NoDataMeans.WAIT))
         self._asked[subject.id] = _Asked(key, self._clock.now(), verdict)
         return verdict
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Collection, Iterator
 from typing import Any, Final
@@ -117,6 +118,8 @@ def _step_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
 
 
 def _check_faults(policy: pb.RolloutPolicy, prometheus: Collection[str]) -> Iterator[Violation]:
+    if len(policy.check) > _MOST_STEPS:
+        yield Violation("info.rollout.check", f"has more than {_MOST_STEPS} checks")
     seen: set[str] = set()
     for number, check in enumerate(policy.check):
         field = f"info.rollout.check[{number}]"
@@ -125,14 +128,25 @@ def _check_faults(policy: pb.RolloutPolicy, prometheus: Collection[str]) -> Iter
         if check.name in seen:
             yield Violation(f"{field}.name", f"{check.name} is there twice")
         seen.add(check.name)
-        if check.prometheus not in prometheus:
-            known = ", ".join(sorted(prometheus)) or "none: start `nanny serve` with --prometheus"
-            yield Violation(
-                f"{field}.prometheus", f"Nanny knows no Prometheus {check.prometheus[:40]!r}; it knows {known}"
-            )
-        if not check.query.strip() or len(check.query) > LONGEST_WORDS:
-            yield Violation(f"{field}.query", f"write PromQL, at most {LONGEST_WORDS} characters")
-        if check.HasField("below") + check.HasField("above") != 1:
-            yield Violation(field, "write one bound: below or above")
-        if check.duration_s > _MOST_SECONDS:
-            yield Violation(f"{field}.duration_s", f"is over {_MOST_SECONDS} seconds")
+        yield from _question_faults(field, check, prometheus)
+
+
+def _question_faults(field: str, check: pb.RolloutCheck, prometheus: Collection[str]) -> Iterator[Violation]:
+    if check.prometheus not in prometheus:
+        known = ", ".join(sorted(prometheus)) or "none: start `nanny serve` with --prometheus"
+        yield Violation(f"{field}.prometheus", f"Nanny knows no Prometheus {check.prometheus[:40]!r}; it knows {known}")
+    if not check.query.strip() or len(check.query) > LONGEST_WORDS:
+        yield Violation(f"{field}.query", f"write PromQL, at most {LONGEST_WORDS} characters")
+    if check.duration_s > _MOST_SECONDS:
+        yield Violation(f"{field}.duration_s", f"is over {_MOST_SECONDS} seconds")
+    yield from _bound_faults(field, check)
+
+
+def _bound_faults(field: str, check: pb.RolloutCheck) -> Iterator[Violation]:
+    if check.HasField("below") + check.HasField("above") != 1:
+        yield Violation(field, "write one bound: below or above")
+    for name in ("below", "above"):
+        if not math.isfinite(getattr(check, name)):
+            yield Violation(f"{field}.{name}", f"{getattr(check, name)} bounds nothing: write a number")
+    if check.no_data not in pb.NoData.values():
+        yield Violation(f"{field}.no_data", f"{check.no_data} has no meaning: write wait, fail or pass")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 from control.amounts import Amount
@@ -94,15 +95,18 @@ DEFAULT_CHECK_S = 300
 
 
 def steps_of(
-    steps: Iterable[service_pb2.RolloutStep], checks: Iterable[service_pb2.RolloutCheck] = ()
+    steps: Iterable[service_pb2.RolloutStep], checks: Iterable[service_pb2.RolloutCheck] | None = None
 ) -> tuple[WaveStep, ...]:
-    """Steps as the plan knows them; with the checks, each has its duration. Raises ValueError for an amount."""
-    durations = {check.name: float(check.duration_s or DEFAULT_CHECK_S) for check in checks}
+    """Steps as the plan knows them; with the checks, each has its duration. Raises ValueError for an amount.
+
+    One whose check is none of these is never over.
+    """
+    durations = {check.name: float(check.duration_s or DEFAULT_CHECK_S) for check in checks or ()}
     return tuple(
         WaveStep(
             Amount.parse(step.instances) if step.instances else None,
             parse_weight(step.weight) if step.weight else None,
-            durations.get(step.check, float(step.hold_s)),
+            durations.get(step.check, math.inf if step.check and checks is not None else float(step.hold_s)),
             step.promote,
             step.check,
         )

@@ -56,7 +56,7 @@ class PrometheusPort:
                 "POST", f"{source.url}{_PATH}", form={"query": query}, headers=headers, tls=source.tls,
                 timeout_s=_TIMEOUT_S,
             )  # fmt: skip
-        except (OutgoingCallFailed, OSError) as error:
+        except (OutgoingCallFailed, OSError, ValueError) as error:
             raise NoReading(f"Prometheus {name} does not answer: {error}") from None
         answer = reply.json()
         if not reply.is_success or not isinstance(answer, dict) or answer.get("status") != "success":

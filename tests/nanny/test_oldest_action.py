@@ -12,7 +12,12 @@ from nanny.records import kinds
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, ServiceRecord, TupleRecord
 
-STEPS = [pb.RolloutStep(instances="1"), pb.RolloutStep(hold_s=60), pb.RolloutStep(promote=True)]
+STEPS = [
+    pb.RolloutStep(instances="1"),
+    pb.RolloutStep(hold_s=60),
+    pb.RolloutStep(promote=True),
+    pb.RolloutStep(check="errors"),
+]
 
 
 @pytest.mark.parametrize(
@@ -23,7 +28,8 @@ STEPS = [pb.RolloutStep(instances="1"), pb.RolloutStep(hold_s=60), pb.RolloutSte
         ({"steps_over": 1, "batch": [InstanceKey(id="web-1")]}, 0, 5.0),
         ({"steps_over": 2}, 0, 0.0),
         ({"steps_over": 2}, 3, 5.0),
-        ({"steps_over": 3}, 0, 5.0),
+        ({"steps_over": 3}, 0, 0.0),
+        ({"steps_over": 4}, 0, 5.0),
         ({"steps_over": 2, "number": 6}, 0, 5.0),  # of another action
     ],
 )

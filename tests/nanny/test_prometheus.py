@@ -81,6 +81,10 @@ async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothin
         token.write_text(f"{text}\n")
         await port.read("main", "42")
         assert stand_in.headers["authorization"] == f"Bearer {text}"
+    token.write_text("t\u00f6ken", encoding="utf-8")
+    with pytest.raises(NoReading, match="main does not answer: 'ascii' codec"):
+        await port.read("main", "42")
+    token.write_text("three")
     stand_in.is_down = True
     with pytest.raises(NoReading, match="main does not answer"):
         await port.read("main", "42")
