@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from nanny.actions.contents import Contents
@@ -10,7 +10,7 @@ from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import RunningAction
 from nanny.rollout.checks import Bound, CheckVerdict, NoDataMeans, judge_values
 from nanny.snapshots.wanted import READY, target_of
-from nanny.world.prometheus import NoReading, PrometheusPort
+from nanny.world.prometheus import NoAnswer, NoReading, PrometheusPort
 from nannypb.v1 import service_pb2 as pb
 from serving.clock import Clock
 
@@ -30,12 +30,22 @@ class _Asked:
     verdict: CheckVerdict
 
 
+@dataclass(frozen=True, slots=True)
+class _Silence:
+    until_s: float
+    words: str
+
+
 class RolloutChecks:
-    """One question at a time of each service."""
+    """One question at a time of each service, and of all of them to a Prometheus that did not answer lately.
+
+    Else each service that has a check would wait for it with a worker that the others need.
+    """
 
     def __init__(self, prometheus: PrometheusPort, contents: Contents, clock: Clock) -> None:
         self._prometheus, self._contents, self._clock = prometheus, contents, clock
         self._asked: dict[str, _Asked] = {}
+        self._silent: dict[str, _Silence] = {}
 
     async def verdict(self, subject: ServiceContext, running: RunningAction, check: pb.RolloutCheck) -> CheckVerdict:
         """What it finds now, or found a few seconds ago."""
@@ -44,13 +54,30 @@ class RolloutChecks:
             return last.verdict
         query = self._query(subject, running, check.query)
         try:
-            values = await self._prometheus.read(check.prometheus, query)
+            values = await self._read(check.prometheus, query)
         except NoReading as error:
             verdict = CheckVerdict(None, str(error))
         else:
             verdict = judge_values(values, _bound(check), _MEANS.get(check.no_data, NoDataMeans.WAIT))
         self._asked[subject.id] = _Asked(key, self._clock.now(), verdict)
         return verdict
+
+    async def _read(self, name: str, query: str) -> list[float]:
+        now_s = self._clock.now()
+        if (silence := self._silent.get(name)) is not None:
+            if now_s < silence.until_s:
+                raise NoReading(silence.words)
+            self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # the others wait for what this finds
+        try:
+            values = await self._prometheus.read(name, query)
+        except NoAnswer as error:
+            self._silent[name] = _Silence(self._clock.now() + _EVERY_S, str(error))
+            raise
+        except NoReading:
+            self._silent.pop(name, None)
+            raise
+        self._silent.pop(name, None)
+        return values
 
     def forget(self, service: str) -> None:
         """Nothing of it is under way."""

@@ -21,6 +21,10 @@ class NoReading(Exception):
     """There is no answer, or none that can be read: nothing is known of the values."""
 
 
+class NoAnswer(NoReading):
+    """It does not answer at all, which takes up to 5 s to find out."""
+
+
 @dataclass(frozen=True, slots=True)
 class PrometheusSource:
     """Where one is.
@@ -57,7 +61,7 @@ class PrometheusPort:
                 timeout_s=_TIMEOUT_S,
             )  # fmt: skip
         except (OutgoingCallFailed, OSError, ValueError) as error:
-            raise NoReading(f"Prometheus {name} does not answer: {error}") from None
+            raise NoAnswer(f"Prometheus {name} does not answer: {error}") from None
         answer = reply.json()
         if not reply.is_success or not isinstance(answer, dict) or answer.get("status") != "success":
             said = answer.get("error", "") if isinstance(answer, dict) else ""

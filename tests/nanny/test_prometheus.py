@@ -7,11 +7,17 @@ import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from hqcli.documents import BadDocument
-from nanny.world.prometheus import NoReading, PrometheusPort, PrometheusSource, read_prometheus
+from nanny.actions.checks import RolloutChecks
+from nanny.automaton.service import RunningAction
+from nanny.automaton.states import Action
+from nanny.world.prometheus import NoAnswer, NoReading, PrometheusPort, PrometheusSource, read_prometheus
+from nannypb.v1.service_pb2 import RolloutCheck
 from tests.support.prometheus_stand_in import PrometheusStandIn
 from tests.support.reserved_port import KeptPort
 from tests.support.sample_instances import eventually
@@ -88,6 +94,46 @@ async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothin
     stand_in.is_down = True
     with pytest.raises(NoReading, match="main does not answer"):
         await port.read("main", "42")
+
+
+class _Hangs:
+    """A Prometheus; `ends` lets its questions fail."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.ends = asyncio.Event()
+
+    async def read(self, _name: str, _query: str) -> list[float]:
+        self.asked += 1
+        await self.ends.wait()
+        raise NoAnswer("main does not answer")
+
+
+@pytest.mark.parametrize(("later_s", "asked"), [(1.0, 1), (6.0, 2)])
+async def test_one_that_hangs_is_asked_by_one_service_at_a_time(later_s: float, asked: int) -> None:
+    hangs, clock = _Hangs(), SimpleNamespace(at_s=0.0)
+    clock.now = lambda: clock.at_s
+    contents = SimpleNamespace(revision_id=lambda *_: "v2")
+    checks = RolloutChecks(hangs, contents, clock)  # type: ignore[arg-type]
+    running = RunningAction("v2", Action.ACTIVATE, 1)
+
+    async def words(service: str) -> str:
+        subject: Any = SimpleNamespace(id=service, instances={})
+        return (await checks.verdict(subject, running, RolloutCheck(name="errors", prometheus="main"))).words
+
+    first = asyncio.create_task(words("web-0"))
+    await asyncio.sleep(0)
+    hangs.ends.set()
+    assert await first == "main does not answer"
+    hangs.ends.clear()
+    clock.at_s = later_s
+    others = [asyncio.create_task(words(f"web-{number}")) for number in range(1, 40)]
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert sum(not one.done() for one in others) == asked - 1
+    hangs.ends.set()
+    assert {await one for one in others} == {"main does not answer"}
+    assert hangs.asked == asked
 
 
 @pytest.mark.parametrize(
