@@ -58,6 +58,11 @@ class Effects:
             copy.CopyFrom(stored)
         return copy
 
+    def has_leave_of_another(self, subject: ServiceContext, running: RunningAction) -> bool:
+        """Leave of an earlier action of this snapshot was not given back yet: its record must not be replaced."""
+        stored = self.controller.records(kinds.ACTION).get(kinds.of_snapshot(subject.id, running.snapshot))
+        return stored is not None and stored.number != running.number and bool(stored.cms_task)
+
     async def store(
         self, subject: ServiceContext, running: RunningAction, record: ActionRecord, *, begins: bool = False
     ) -> None:
@@ -179,6 +184,8 @@ class Effects:
                 is_clean = False
             elif not stored.cms_task or await self.leave.give_back(stored.cms_task):
                 await self._forget(key)
+            else:
+                is_clean = False
         await self._timelines.drop(subject)
         return is_clean
 

@@ -32,6 +32,7 @@ from nannypb.v1.records_pb2 import HealthRecord, InstanceTargetRecord, ServiceEv
 log = logging.getLogger(__name__)
 
 _READ_S: Final = 3.0
+_CLEAN_S: Final = 1.0
 REPAIR: Final = 0
 
 
@@ -75,7 +76,7 @@ class Worker:
             is_clean = await self._effects.clean(subject)
             await self._own.forget_wiped(subject)
             again_s = await self._steps(subject)
-            return again_s if is_clean else min(again_s or 1.0, 1.0)
+            return again_s if is_clean else min(again_s or _CLEAN_S, _CLEAN_S)
 
     @asynccontextmanager
     async def picture(self, service_id: str) -> AsyncIterator[ServiceView]:
@@ -103,6 +104,8 @@ class Worker:
         return min(told) if told else None
 
     async def _step(self, subject: ServiceContext, running: RunningAction) -> float | None:
+        if self._effects.has_leave_of_another(subject, running):
+            return _CLEAN_S
         content = await self._contents.content_of(subject.id, running.snapshot)
         if running.action is Action.ACTIVATE:
             return await self._activation.step(subject, running, content)
@@ -129,7 +132,9 @@ class Worker:
         if not found:
             return self._drift_every_s
         subject = replace(subject, record=self.controller.records(kinds.SERVICE)[subject.id])
-        await self._activation.step(subject, RunningAction(active, Action.ACTIVATE, REPAIR), content)
+        repair = RunningAction(active, Action.ACTIVATE, REPAIR)
+        if not self._effects.has_leave_of_another(subject, repair):
+            await self._activation.step(subject, repair, content)
         return 1.0
 
     async def _show(self, subject: ServiceContext, found: list[str], health: HealthRecord) -> None:

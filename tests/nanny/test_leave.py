@@ -25,9 +25,12 @@ from nanny.snapshots.wanted import READY
 from nanny.world.cms import CmsLeave
 from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold, NoCms
 from nanny.world.pictures import ServiceView
+from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
 from serving.clock import SystemClock
 from tests.cms.cloud import Cms, service_of
+from tests.nanny.virtual_cloud import SERVICE, virtual_cloud
+from tests.support.virtual_time import in_virtual_time
 
 WEB_0 = Hold("nanny-web-1-0-1", frozenset({("ams", "web-0")}))
 
@@ -176,3 +179,50 @@ def _ready(name: str) -> instance_pb2.Instance:
     made.status.revision[0].ready.reason = "Ready"
     made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE
     return made
+
+
+class _Tasks(NoCms):
+    """A CMS that grants everything; `fails`: how often it does not take a task back."""
+
+    address = "cms"
+
+    def __init__(self, fails: int) -> None:
+        self.fails = fails
+        self.open: set[str] = set()
+
+    async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+        self.open.add(wanted.task)
+        return GRANTED
+
+    async def give_back(self, task: str) -> bool:
+        self.fails -= bool(self.fails)
+        if not self.fails:
+            self.open.discard(task)
+        return not self.fails
+
+
+@pytest.mark.parametrize("fails", [0, 4])
+@in_virtual_time
+async def test_what_is_ordered_again_right_after_an_abort_gives_the_leave_of_the_first_order_back(fails: int) -> None:
+    leave = _Tasks(0)
+    async with virtual_cloud(3, leave) as cloud:
+        await cloud.create(soakS=20)
+        await cloud.activate(await cloud.add("v1"))
+        v2 = await cloud.add("v2")
+        await cloud.target(v2, pb.TARGET_PREPARED)
+        await cloud.until(v2, pb.CURRENT_STATE_PREPARED)
+        cloud.agents.silent.add("web-0")  # it does not see the switch
+        await cloud.target(v2)
+        while not await cloud.runs(v2):
+            await cloud.sleep(1.0)
+        first, leave.fails = set(leave.open), fails
+        assert first
+        order = (await cloud.state(v2)).order.id
+        await cloud.nanny.unary("AbortRollout", pb.AbortRolloutRequest(service_id=SERVICE, order_id=order))
+        await cloud.target(v2)
+        await cloud.sleep(5.0)
+        cloud.agents.silent.clear()
+        await cloud.sleep(10.0)
+        assert not leave.open & first
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+        assert not leave.open

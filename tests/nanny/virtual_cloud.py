@@ -30,7 +30,7 @@ from hqclient.writes import WriteCalls
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as hq_pb
 from nanny.server import NannyProcess
-from nanny.world.leave import NoCms
+from nanny.world.leave import ApprovalPort, NoCms
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.incoming import RequestIds
 from serving.calls.methods import Call, Method, Streaming, UnaryMethod, maybe_await
@@ -372,8 +372,8 @@ class VirtualCloud:
 
 
 @asynccontextmanager
-async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
-    """It runs, without a service."""
+async def virtual_cloud(size: int, leave: ApprovalPort | None = None) -> AsyncIterator[VirtualCloud]:
+    """It runs, without a service; without a CMS, unless `leave` stands for one."""
     clock, prometheus = VirtualClock(), PrometheusStandIn()
     async with AsyncExitStack() as stack:
         registry = await stack.enter_async_context(running_replica(clock=clock, **_LIVENESS))
@@ -389,7 +389,7 @@ async def virtual_cloud(size: int) -> AsyncIterator[VirtualCloud]:
                 ServerContext(Limits(), clock, RequestIds("nanny-1"), None),
                 Addresses("127.0.0.1:0", "127.0.0.1:0"),
                 {LOCATION: cast("Client", hq)},
-                NoCms(),
+                leave or NoCms(),
                 prometheus.port(),
             )
             nannies.push_async_callback(server.pictures.close)
