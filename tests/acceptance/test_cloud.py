@@ -154,6 +154,7 @@ async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> No
     assert not (broken / "east-n03").exists()
 
 
+@pytest.mark.long
 async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:
         await cloud.shows("starting three locations")

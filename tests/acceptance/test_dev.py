@@ -97,7 +97,7 @@ async def answers(endpoint: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.long)])
 async def test_the_printed_commands_work_as_printed_and_the_data_outlive_a_stop(
     tmp_path: Path, number: signal.Signals
 ) -> None:
@@ -140,6 +140,7 @@ async def test_it_runs_without_any_etcd_in_memory(tmp_path: Path) -> None:
         assert await replica.ends(signal.SIGTERM) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flag", ["--grpc", "--http"])
 async def test_an_address_that_others_can_reach_takes_the_word_insecure(tmp_path: Path, flag: str) -> None:
     serve = f"{sys.executable} -m hq.main serve --etcd 127.0.0.1:1"

@@ -24,6 +24,7 @@ from tests.support.sample_instances import instance
 pytestmark = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("proto_json", [False, True], ids=["protobuf", "JSON"])
 async def test_a_connect_client_creates_finds_watches_and_reads_errors(
     replica: ReplicaProcess, proto_json: bool

@@ -55,6 +55,7 @@ def token_file(files: Secured, subject: str) -> str:
     return os.fspath(path)
 
 
+@pytest.mark.long
 async def test_nanny_shows_its_token(replica: Served, files: Secured, tmp_path: Path) -> None:
     described = tmp_path / "web.yaml"
     described.write_text("{service: web, instances: [{id: web-1, labels: {tier: front}}]}")

@@ -65,6 +65,7 @@ def check_repetition(made: Repetition, seed: int) -> None:
     assert made.decisions > 0
 
 
+@pytest.mark.long
 async def test_decided_again_a_record_gives_the_recorded_decisions() -> None:
     grants = 0
     for seed in range(8):

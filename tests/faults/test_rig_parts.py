@@ -73,6 +73,7 @@ async def test_one_way_between_two_members_is_cut_and_the_third_does_not_notice(
         await cluster.close()
 
 
+@pytest.mark.long
 @ONE_VERSION
 async def test_the_wall_clock_of_a_replica_jumps_and_nothing_else_does(etcd: SharedEtcd, tmp_path: Path) -> None:
     clock = tmp_path / "clock"

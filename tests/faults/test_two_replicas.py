@@ -62,6 +62,7 @@ async def test_a_replica_killed_amid_a_thousand_writes_loses_none_that_was_ackno
         assert acknowledged.items() <= stored.items()
 
 
+@pytest.mark.long
 async def test_sixty_four_concurrent_updates_raise_the_revision_by_at_most_eight(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:

@@ -38,6 +38,7 @@ async def store(etcd: SharedEtcd) -> AsyncIterator[EtcdStore]:
     await opened.close()
 
 
+@pytest.mark.long
 async def test_fields_of_a_newer_version_survive_every_edit_of_this_one(
     replicas: Replicas, etcd: SharedEtcd, store: EtcdStore
 ) -> None:

@@ -119,6 +119,7 @@ async def test_a_question_that_waits_outlives_the_limits_of_idle_connections(sta
     assert (await waiting)[0] == 200
 
 
+@pytest.mark.long
 async def test_a_token_of_hq_opens_what_its_policy_covers(started: Programs) -> None:
     files = Secured(started.directory)
     hq = await started.registry()

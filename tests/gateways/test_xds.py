@@ -98,6 +98,7 @@ async def test_a_stream_follows_changes_and_is_quiet_while_hq_is_away(started: P
         await follows.is_quiet()
 
 
+@pytest.mark.long
 async def test_a_token_opens_the_services_of_its_policy_and_no_others(started: Programs) -> None:
     files = Secured(started.directory)
     hq = await started.registry()

@@ -40,6 +40,7 @@ def test_every_row_of_the_table_is_reached_and_every_state_of_the_seed(search: S
     assert search.shown == set(Current)
 
 
+@pytest.mark.long
 def test_internal_states_are_never_stored(search: Search) -> None:
     for service in search.states:
         assert not {state.current for state in service.tuples.values()} & NEVER_STORED, _words(service)

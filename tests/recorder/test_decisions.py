@@ -115,6 +115,7 @@ async def check_replay_command(directory: Path, recorder: str) -> None:
     assert '"floor"' in out
 
 
+@pytest.mark.long
 async def test_decisions_of_the_cms_are_recorded_with_what_they_were_made_on_and_made_again(tmp_path: Path) -> None:
     async with service_of(4) as (_, cms):
         address = cms.server.listening.result().grpc

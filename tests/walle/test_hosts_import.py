@@ -46,6 +46,7 @@ def csv_of(count: int, rack: str = "r1") -> str:
     return "\n".join(["name,inventory,bmc,rack,state", *rows])
 
 
+@pytest.mark.long
 async def test_a_file_is_compared_checked_and_imported_and_again_changes_nothing(walle: Running) -> None:
     command = "hosts import - --project web"
     shown = await typed(walle, f"{command} --dry-run", stdin=csv_of(COUNT))
@@ -63,6 +64,7 @@ async def test_a_file_is_compared_checked_and_imported_and_again_changes_nothing
     assert (walle.of("h007").location.rack, walle.of("h007").bmc) == ("r2", "10.7.0.7")
 
 
+@pytest.mark.long
 async def test_hosts_of_many_projects_are_imported_in_as_many_calls_as_it_takes(walle: Running) -> None:
     projects = [f"p{n}" for n in range(30)]
     for project in projects:

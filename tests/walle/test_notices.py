@@ -181,6 +181,7 @@ async def test_a_slow_or_failing_address_delays_nobody_else_and_shows_what_is_wr
         assert not outbox.lost
 
 
+@pytest.mark.long
 async def test_recipients_of_one_project_hold_up_nobody_elses_notices(hooks: Hooks) -> None:
     async with running(file=notified(hooks, "fine")) as walle:
         slow = [Recipient(severity=SEVERITY_ERROR, address=f"{hooks.url}/slow-{n}") for n in range(40)]

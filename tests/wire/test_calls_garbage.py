@@ -41,6 +41,7 @@ def _left() -> Counter[str]:
     return Counter(type(one).__name__ for one in gc.get_objects() if isinstance(one, parts))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("order", ["now", "later"])
 async def test_answered_calls_leave_nothing_for_the_collector(port: int, order: str) -> None:
     channel, request = Channel(f"127.0.0.1:{port}"), service_pb2.GetInstanceRequest(id=f"{order}:ann")

@@ -115,6 +115,7 @@ def strikes(ctl: Ctl) -> int:
     return int(checks["strikes"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_adopted", [False, True])
 async def test_the_stop_signal_is_the_one_asked_for(run_file: RunFile, tmp_path: Path, is_adopted: bool) -> None:
     got = tmp_path / "got"

@@ -205,6 +205,7 @@ async def test_a_server_behind_a_shell_has_its_grace_though_the_shell_ends_at_on
     assert ctl.processes() == []
 
 
+@pytest.mark.long
 async def test_an_adopted_server_behind_a_shell_has_its_grace_too(run_file: RunFile) -> None:
     ctl = await run_file(instance(with_grace(IN_FRONT)))
     await eventually(lambda: "up" in ctl.container_log())

@@ -136,6 +136,7 @@ def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_expired(a
     play()
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_what_cannot_be_expired_does_not_stand_in_the_way_of_others() -> None:
     async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:

@@ -80,6 +80,7 @@ def test_who_comes_back_while_the_guard_holds_was_never_not_ready() -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_a_release_lets_them_go_at_their_deadline() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
@@ -95,6 +96,7 @@ def test_a_release_lets_them_go_at_their_deadline() -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
@@ -175,6 +177,7 @@ def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> N
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_who_is_still_silent_after_planned_work_is_expired_a_timeout_after_it() -> None:
     async def main() -> None:
         async with Simulation() as simulation:

@@ -49,6 +49,7 @@ def test_an_outage_of_the_store_under_five_replicas_expires_nobody(outage_s: flo
     assert simulated(scene, replicas=5, seed=int(outage_s)).changes == []
 
 
+@pytest.mark.long
 def test_outages_that_come_again_and_again_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(30):
@@ -58,6 +59,7 @@ def test_outages_that_come_again_and_again_expire_nobody() -> None:
     assert simulated(scene).changes == []
 
 
+@pytest.mark.long
 def test_a_replica_that_crashes_and_comes_back_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for down_s in (1, 60, 1_800):
@@ -69,6 +71,7 @@ def test_a_replica_that_crashes_and_comes_back_expires_nobody() -> None:
     assert simulated(scene).changes == []
 
 
+@pytest.mark.long
 def test_replicas_replaced_one_after_the_other_expire_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for _ in range(3):
@@ -81,6 +84,7 @@ def test_replicas_replaced_one_after_the_other_expire_nobody() -> None:
     assert simulated(scene, replicas=3).changes == []
 
 
+@pytest.mark.long
 def test_a_crash_during_an_outage_expires_nobody() -> None:
     async def scene(simulation: Simulation) -> None:
         for replica in simulation.replicas:

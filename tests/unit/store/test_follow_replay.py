@@ -7,6 +7,8 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from store.memory import MemoryStore
 from store.port import Batch, StorePage, WatchStream, Write
 from storepb.v1 import store_pb2
@@ -94,6 +96,7 @@ async def test_one_silent_watch_is_opened_again_and_nothing_is_listed() -> None:
         assert not any(collapsed for _, collapsed in parts.told)
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_watches_that_stay_silent_for_an_hour_cost_a_handful_of_listings() -> None:
     store, pages = faulty(), 0

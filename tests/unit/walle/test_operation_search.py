@@ -207,6 +207,7 @@ def test_work_begins_only_while_the_fuse_is_in_and_the_check_fails() -> None:
                 assert after.read().check[0].failing
 
 
+@pytest.mark.long
 def test_a_host_in_work_is_never_given_away_between_two_steps() -> None:
     """Until the end there is a task in each CMS: the new one comes before the old one goes."""
     for state in reachable():

@@ -136,6 +136,7 @@ def test_a_process_that_takes_over_asks_a_cms_that_rejects_once_and_says_nothing
     assert (day.calls["dry_run"], day.writes, len(day.notices)) == (calls + 2, writes, 1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("answer", [IN_PROCESS, CmsFailure("no answer")], ids=["in-process", "away"])
 @pytest.mark.parametrize("stage", [STAGE_REQUESTED, STAGE_APPROVAL])
 def test_a_cms_that_decides_later_or_is_away_is_waited_for_without_bound(
