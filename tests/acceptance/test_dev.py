@@ -149,6 +149,7 @@ async def test_an_address_that_others_can_reach_takes_the_word_insecure(tmp_path
     assert "--insecure" in out
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("flag", ["--grpc", "--http"])
 async def test_a_busy_port_is_told_in_one_line_with_the_flag_and_the_variable_that_chose_it(flag: str) -> None:
     other = "--http" if flag == "--grpc" else "--grpc"
@@ -164,6 +165,7 @@ async def test_a_busy_port_is_told_in_one_line_with_the_flag_and_the_variable_th
     assert f"(choose another address with {flag} or {variable})" in line
 
 
+@pytest.mark.long
 async def test_an_old_etcd_is_said_to_be_for_trying_only(tmp_path: Path) -> None:
     async with dev(tmp_path / "data") as replica:
         await replica.serves()

@@ -65,6 +65,7 @@ def _ask(address: str, what: str, **parameters: str) -> Any:
         return None  # it does not listen yet
 
 
+@pytest.mark.long
 async def test_prometheus_scrapes_hq_and_finds_its_targets_in_hq(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:

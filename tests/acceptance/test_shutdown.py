@@ -70,6 +70,7 @@ async def test_heartbeats_under_way_are_flushed_and_answered_watches_are_sent_on
         await watch.end()
 
 
+@pytest.mark.long
 async def test_callers_that_go_on_are_turned_away_and_do_not_keep_it(replicas: Replicas, etcd: SharedEtcd) -> None:
     replica = await replicas.start([etcd.endpoint], etcd.prefix, "--grace", "1s")
     async with replica.stub() as stub:

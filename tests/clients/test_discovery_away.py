@@ -169,6 +169,7 @@ async def test_a_process_that_hq_refuses_leaves_the_newer_file_of_another_alone(
     assert (tmp_path / "web.json").read_text() == theirs
 
 
+@pytest.mark.long
 async def test_it_ends_whenever_it_is_left(history: History, telling: list[TellingReplica], tmp_path: Path) -> None:
     history.write("web-1")
     rng = random.Random(3)

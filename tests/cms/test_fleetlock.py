@@ -209,6 +209,7 @@ class Machine:
         return await running.wait()
 
 
+@pytest.mark.long
 async def test_the_script_reboots_machines_one_after_the_other(tmp_path: Path) -> None:
     async with service_of(10) as (_, cms):
         url = f"http://127.0.0.1:1 http://127.0.0.1:{cms.port}"  # nobody is at the first one

@@ -42,6 +42,7 @@ def states(cms: Cms) -> set[str]:
     return {record.state for record in cms.server.desk.tasks.values()}
 
 
+@pytest.mark.long
 async def test_a_group_of_200_is_granted_and_confirmed_as_one() -> None:
     ids = [f"t{number}" for number in range(MANY)]
     async with service_of(10, rules=Rules(settle_s=0.5)) as (_, cms):
@@ -52,6 +53,7 @@ async def test_a_group_of_200_is_granted_and_confirmed_as_one() -> None:
         assert (await cms.call("POST", f"/{ids[0]}/confirm")).status == 200
 
 
+@pytest.mark.long
 async def test_who_acts_next_carries_on_with_a_group_before_anything_else_is_decided() -> None:
     async with service_of(10, rules=Rules(settle_s=3600)) as (made, cms):
         await ask_at_once(cms, ["a", "b"])

@@ -59,6 +59,7 @@ async def test_a_broken_host_is_not_kept_from_repair_though_its_budget_is_broken
         assert (await cms.ask("t", "h0", action="change-disk")).body["status"] == "ok"
 
 
+@pytest.mark.long
 async def test_after_work_an_instance_counts_again_once_it_was_heard_again() -> None:
     async with service_of(10) as (made, cms):
         crew = made.crews["ams"]
@@ -83,6 +84,7 @@ async def test_after_a_roll_out_of_instances_what_hq_says_of_them_counts_at_once
         assert (await cms.ask("t2", "h1")).body["status"] == "ok"
 
 
+@pytest.mark.long
 async def test_tasks_of_a_group_are_decided_as_one_once_none_was_added_for_a_while() -> None:
     async with service_of(10) as (_, cms):
         await budget(cms, "web", "web", maxUnavailable="2")
@@ -302,6 +304,7 @@ def _from_the_future() -> bytes:
     return task.SerializeToString()
 
 
+@pytest.mark.long
 async def test_a_task_that_memory_cannot_show_is_answered_in_time_and_not_asked_for_without_end() -> None:
     """The store was put back to an earlier state, and the watch that would tell cannot be opened yet."""
     store = FaultyStore(LastingStore(), random.Random(1))

@@ -93,6 +93,7 @@ async def test_a_record_that_lacks_something_decides_otherwise() -> None:
     assert repeat(others).differing
 
 
+@pytest.mark.long
 async def test_the_recorded_rules_as_other_rules_move_nothing() -> None:
     for seed in range(8):
         [record, *_] = await record_of(seed)

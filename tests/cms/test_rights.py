@@ -189,6 +189,7 @@ async def test_how_many_instances_there_are_is_told_to_who_sees_them(tmp_path: P
             assert answer["location"][0].get("instances") == told, who
 
 
+@pytest.mark.long
 async def test_nobody_takes_the_ids_that_tasks_of_an_issuer_will_have(tmp_path: Path) -> None:
     """They can be guessed: an uploader of `web` kept `mail` from being rolled out, and a node from rebooting."""
     async with guarded(tmp_path) as one:

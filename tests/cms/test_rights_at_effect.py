@@ -108,6 +108,7 @@ async def test_a_task_whose_instance_became_another_service_s_is_not_granted_and
         await eventually(lambda: desk.tasks["mine"].state == "granted", 20.0, "it is granted")
 
 
+@pytest.mark.long
 async def test_a_provisional_ok_ends_when_its_owner_loses_the_right(tmp_path: Path) -> None:
     async with two_of_web(tmp_path) as one:
         desk = one.desk

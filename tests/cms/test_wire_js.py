@@ -14,6 +14,7 @@ from tests.cms.cloud import service_of
 CLIENT = Path(__file__).parent / "js" / "client.mjs"
 
 
+@pytest.mark.long
 @pytest.mark.skipif(shutil.which("node") is None, reason="needs node (Debian: apt-get install nodejs)")
 async def test_a_client_in_javascript_gets_what_the_description_promises() -> None:
     async with service_of(3) as (_, cms):

@@ -133,6 +133,7 @@ async def test_differs_rejected_tasks_are_stored_until_they_are_deleted_and_say_
         assert await _listed(cms) == {}
 
 
+@pytest.mark.long
 async def test_differs_a_list_shows_what_was_asked_for_too() -> None:
     async with service_of(1) as (_, cms):
         await cms.ask("t", "h0", action="prepare", comment="new disks", extra={"ticket": "A-1"}, host_group_id="g")

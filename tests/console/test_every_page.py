@@ -241,6 +241,7 @@ _KNOWN: Final = (
 )
 
 
+@pytest.mark.long
 async def test_every_page_of_a_token_without_rights_says_which_right_is_missing_and_nothing_else(
     tmp_path: Path,
 ) -> None:

@@ -205,6 +205,7 @@ async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
     assert (await at.browser.get(path)).status_code == 404
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", ["/hosts", "/hosts/x", "/projects", "/projects/x", "/scenarios", "/scenarios/x"])
 async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> None:
     await check_absence(path, "walle", "Wall-E")

@@ -142,6 +142,7 @@ async def test_a_bad_token_is_not_kept(tmp_path: Path, kind: str) -> None:
         assert "__Host-session" not in browser.cookies
 
 
+@pytest.mark.long
 async def test_signing_out_forgets_the_token_here(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
         await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})

@@ -123,6 +123,7 @@ async def test_records_are_read_again_at_a_start(shop: Shop) -> None:
     assert two.read("b") == ["a"]
 
 
+@pytest.mark.long
 async def test_a_new_epoch_stops_effects_and_old_orders_until_it_is_opened(shop: Shop) -> None:
     one = await shop.start("one")
     await one.acting()

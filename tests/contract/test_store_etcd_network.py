@@ -124,6 +124,7 @@ async def test_the_connection_comes_back_by_itself(place: Place, proxy: Proxy) -
                 break
 
 
+@pytest.mark.long
 async def test_a_slow_network_can_be_connected_to(etcd: SharedEtcd, proxy: Proxy) -> None:
     proxy.delay(0.3)
     store = EtcdStore(EtcdConfig((proxy.endpoint,)))

@@ -134,6 +134,7 @@ async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
             await place.put("a")
 
 
+@pytest.mark.long
 async def test_a_token_that_was_forgotten_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)

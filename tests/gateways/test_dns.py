@@ -36,6 +36,7 @@ async def answers(gateway: GatewayProcess, name: str, expected: tuple[str, list[
             await asyncio.sleep(0.01)
 
 
+@pytest.mark.long
 async def test_only_the_services_that_are_named_are_published(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")

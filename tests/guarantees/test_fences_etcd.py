@@ -102,6 +102,7 @@ async def test_while_etcd_is_frozen_lookups_go_on_and_nobody_is_told_that_someth
         await a_miss(registry)
 
 
+@pytest.mark.long
 async def test_a_miss_takes_about_as_long_as_a_strong_read(own_etcd: OwnEtcd) -> None:
     """Not a fifth of a second more, in which it once waited to be shared. The quickest of twenty counts."""
     async with over((await own_etcd()).endpoint) as registry:

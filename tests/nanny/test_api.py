@@ -128,6 +128,7 @@ async def test_an_instance_of_another_service_takes_no_target(nanny: NannyServer
     assert "NOT_FOUND instance other-1" in await refused(nanny, "SetInstanceTarget", request)
 
 
+@pytest.mark.long
 async def test_an_order_sent_twice_is_one_and_the_same_id_for_another_is_a_conflict(nanny: NannyServer) -> None:
     snapshot = (
         await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
@@ -142,6 +143,7 @@ async def test_an_order_sent_twice_is_one_and_the_same_id_for_another_is_a_confl
     assert "ALREADY_EXISTS" in await refused(nanny, "SetTarget", other)
 
 
+@pytest.mark.long
 async def test_hq_that_is_away_is_said_and_waited_for(nanny: NannyServer) -> None:
     await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
     order = pb.SetTargetRequest(service_id="web", target=pb.TARGET_PREPARED)

@@ -78,6 +78,7 @@ def test_one_is_pending_only_while_another_is_ordered_active_and_is_not(search: 
             assert service.tuples[wanted].current is not C.ACTIVE, _words(service)
 
 
+@pytest.mark.long
 def test_when_actions_succeed_every_order_ends_with_its_target(search: Search) -> None:
     for service in search.states:
         for order in search.orders(service):

@@ -67,6 +67,7 @@ async def test_a_failed_roll_out_beside_a_dead_node_is_rolled_back() -> None:
         assert await cloud.activate(v1) < SOON_S
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_node_that_died_while_its_new_revision_started_fails_no_roll_back() -> None:
     """HQ gives up waiting for ready revisions only, so that this instance never becomes silent."""

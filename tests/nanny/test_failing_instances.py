@@ -32,6 +32,7 @@ def flaps(_instance: str, age_s: float) -> Looks:
 # --- preparing --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_node_that_cannot_prepare_is_left_for_last_and_keeps_what_it_runs() -> None:
     async with virtual_cloud(6) as cloud:
@@ -49,6 +50,7 @@ async def test_a_node_that_cannot_prepare_is_left_for_last_and_keeps_what_it_run
         assert await cloud.runs(v2) == set(cloud.names)
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_node_that_can_prepare_at_its_turn_is_switched() -> None:
     async with virtual_cloud(6) as cloud:
@@ -105,6 +107,7 @@ async def test_a_revision_that_crashes_after_it_was_done_fails_the_roll_out() ->
         assert len(await cloud.runs(v1)) == 5
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_an_instance_that_restarts_again_and_again_counts_as_failed_whether_it_is_ready_or_not() -> None:
     async with virtual_cloud(6) as cloud:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from nannyctl.output.services import show_services
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.test_failing_instances import crashes
@@ -34,6 +36,7 @@ async def test_a_service_below_its_floor_says_so_where_it_is_online() -> None:
         assert not (await cloud.service()).remark
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_one_that_keeps_restarting_is_named_although_all_look_ready() -> None:
     async with virtual_cloud(3) as cloud:

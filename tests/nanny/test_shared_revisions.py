@@ -253,6 +253,7 @@ async def test_scaling_and_labels_restart_nothing_that_stays_and_a_new_revision_
         assert cloud.agents.starts() != after
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_weight_of_the_snapshot_is_written_at_once_restarts_nothing_and_is_brought_back() -> None:
     async with virtual_cloud(4) as cloud:

@@ -59,6 +59,7 @@ async def test_a_roll_out_has_its_batches_with_begin_and_end() -> None:
         assert (await rollout_of(cloud, v1[:8])).snapshot_id == v1
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_a_failed_one_says_which_instance_why_and_what_it_printed_last() -> None:
     async with virtual_cloud(4) as cloud:
@@ -113,6 +114,7 @@ def says(_: InstanceKey) -> tuple[str, str]:
     return "x" * 5_000, "é" * 5_000
 
 
+@pytest.mark.long
 def test_it_is_bounded_whatever_happens() -> None:
     record, action = None, ActionRecord(number=7, since_unix_ms=1)
     for number in range(300):

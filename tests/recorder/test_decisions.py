@@ -148,6 +148,7 @@ async def test_decisions_of_the_cms_are_recorded_with_what_they_were_made_on_and
     assert _SECRET.encode() not in kept
 
 
+@pytest.mark.long
 async def test_orders_to_nanny_and_repairs_of_walle_are_recorded_once(tmp_path: Path) -> None:
     nanny, walle = FakeNanny(), FakeWalle()
     async with serving(nanny.methods()) as of_nanny, serving(walle.methods()) as of_walle:

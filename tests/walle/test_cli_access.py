@@ -66,6 +66,7 @@ async def test_a_certificate_by_flags_is_an_identity_and_without_one_nothing_is_
     assert f"owners spiffe://{TRUST_DOMAIN}/ada" in output
 
 
+@pytest.mark.long
 async def test_a_context_names_servers_and_credentials_and_none_of_the_environments_are_sent_there(
     guarded: Guarded,
 ) -> None:

@@ -95,6 +95,7 @@ async def test_redfish_powers_off(calls: OutgoingCalls, tmp_path: Path) -> None:
         assert (await executor.poll(host, 20)).progress is WorkProgress.DONE
 
 
+@pytest.mark.long
 async def test_redfish_says_what_is_wrong(calls: OutgoingCalls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "a", "b") as url:
         with pytest.raises(ExecutorFailure, match="2 systems: configure `system`"):
@@ -351,6 +352,7 @@ async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(
     assert (await Command("script", config).poll(in_work(handle="another-process"), 0)).progress is progress
 
 
+@pytest.mark.long
 def test_grpcs_handlers_for_fork_are_off_where_programs_are_run() -> None:
     """A child of theirs crashed now and then before its program began: a repair that never ran had failed."""
     told = [sys.executable, "-c", "import walle.serve, os; print(os.environ['GRPC_ENABLE_FORK_SUPPORT'])"]

@@ -123,6 +123,7 @@ async def test_hosts_of_a_call_are_among_its_machines_and_have_nothing_of_their_
     assert not walle.server.automaton.machines
 
 
+@pytest.mark.long
 async def test_hosts_are_listed_in_pages_and_by_filters(walle: Running) -> None:
     machines = [Machine(name=f"h{n}", project=["web"], location={"dc": f"dc{n % 2}"}) for n in range(7)]
     hosts = [pb.AddHostRequest(host=one.name, project="web", state=HOST_STATE_FREE) for one in machines]

@@ -218,6 +218,7 @@ async def test_a_mail_server_that_does_not_answer_takes_no_thread_of_others() ->
             await mail
 
 
+@pytest.mark.long
 async def test_what_was_not_delivered_is_delivered_by_the_next_process_and_can_be_told_apart(hooks: Hooks) -> None:
     store = LastingStore()
     async with running(store, notified(hooks, "slow")) as walle:

@@ -86,6 +86,7 @@ async def test_who_floods_with_pings_is_sent_away(neighbour: Neighbour, grpc_por
     writer.close()
 
 
+@pytest.mark.long
 @limited(max_connection_idle_s=0.5)
 async def test_a_grpc_connection_without_calls_is_closed(neighbour: Neighbour, grpc_port: int) -> None:
     async with aio.insecure_channel(f"127.0.0.1:{grpc_port}") as channel:

@@ -216,6 +216,7 @@ async def test_closing_gives_calls_their_grace_and_then_ends_them(
     await closing
 
 
+@pytest.mark.long
 async def test_nobody_at_the_address_is_told_at_once_and_found_when_there(
     address: str, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> None:

@@ -97,6 +97,7 @@ async def test_a_reader_that_takes_long_for_one_answer_is_not_cut_off(grpc_port:
     assert admission.refused["stalled_write_s"] == 0, f"cut off, though it took {taken} bytes"
 
 
+@pytest.mark.long
 @slow
 @pytest.mark.parametrize("rate", [0, 100])
 async def test_a_reader_that_takes_less_than_the_least_is_cut_off(

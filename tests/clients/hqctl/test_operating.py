@@ -105,6 +105,7 @@ def test_status_asks_each_server_by_itself(run: Callable[..., Done], server: str
     assert answers == {server: "ok", "127.0.0.1:1": "silent"}
 
 
+@pytest.mark.long
 def test_status_leaves_with_0_where_all_is_well_and_with_1_where_many_are_not_ready(
     run: Callable[..., Done], service: str, tmp_path: Path
 ) -> None:
@@ -155,6 +156,7 @@ def test_status_in_json_has_findings_and_facts(hqctl: Hqctl) -> None:
     assert answer["members"][0]["endpoint"] == "memory"
 
 
+@pytest.mark.long
 def test_the_guard_is_forced_and_released_on_record(nervous: Hqctl) -> None:
     forced = nervous("guard", "force", "--for", "1m", "--reason", "a switch is replaced", "--by", "night shift")
     assert forced.code == 0

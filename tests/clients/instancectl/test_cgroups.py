@@ -92,6 +92,7 @@ async def test_the_kernel_keeps_a_group_to_its_memory(group: Path) -> None:
         grip.let_go()
 
 
+@pytest.mark.long
 async def test_a_container_that_takes_more_memory_than_it_may_does_not_get_it(run_file: RunFile) -> None:
     greedy = f"{sys.executable} -c \"b'x' * {256 * MIB}\"; echo ended with $?; exec sleep 600"
     wanted = revision(script=greedy)

@@ -64,6 +64,7 @@ async def test_a_hung_program_that_is_not_to_be_restarted_has_failed(run_file: R
     assert await restarts_of(ctl) == 0
 
 
+@pytest.mark.long
 async def test_a_startup_check_holds_the_others_back(run_file: RunFile, tmp_path: Path) -> None:
     """The liveness check would stop it at once."""
     up, alive = tmp_path / "up", tmp_path / "alive"

@@ -15,6 +15,7 @@ from tests.clients.instancectl.supervised import Ctl, free_port, instance, is_al
 from tests.support.sample_instances import eventually
 
 
+@pytest.mark.long
 async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit_code_is_told(
     run_file: RunFile,
 ) -> None:
@@ -87,6 +88,7 @@ async def test_a_child_that_hangs_is_not_ready_and_one_that_answers_is(run_file:
     await ctl.until("r1", "ready")
 
 
+@pytest.mark.long
 async def test_a_child_that_ignores_sigterm_is_killed_after_its_grace(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="trap '' TERM; echo up; while :; do sleep 0.1; done")))
     await ctl.until("r1", "ready")
@@ -197,6 +199,7 @@ def with_grace(script: str) -> model.InstanceRevision:
     return made
 
 
+@pytest.mark.long
 async def test_a_server_behind_a_shell_has_its_grace_though_the_shell_ends_at_once(run_file: RunFile) -> None:
     ctl = await run_file(instance(with_grace(IN_FRONT)))
     await eventually(lambda: "up" in ctl.container_log())
@@ -217,6 +220,7 @@ async def test_an_adopted_server_behind_a_shell_has_its_grace_too(run_file: RunF
     assert ctl.processes() == []
 
 
+@pytest.mark.long
 async def test_a_server_whose_shell_was_ended_by_the_stop_script_is_told_to_end(run_file: RunFile) -> None:
     wanted = with_grace(f"echo $$ > shell; {IN_FRONT}")
     wanted.container[0].pre_stop.command[:] = ["sh", "-c", "kill -KILL $(cat shell)"]
@@ -226,6 +230,7 @@ async def test_a_server_whose_shell_was_ended_by_the_stop_script_is_told_to_end(
     assert "finished" in ctl.container_log()
 
 
+@pytest.mark.long
 async def test_a_server_behind_a_shell_has_its_grace_when_the_start_hook_fails(run_file: RunFile) -> None:
     wanted = with_grace(IN_FRONT)
     wanted.container[0].post_start.command[:] = ["sh", "-c", "until test -e up; do sleep 0.05; done; exit 1"]
@@ -234,6 +239,7 @@ async def test_a_server_behind_a_shell_has_its_grace_when_the_start_hook_fails(r
     await eventually(lambda: "finished" in ctl.container_log())
 
 
+@pytest.mark.long
 async def test_a_server_behind_a_shell_that_never_ends_is_killed_at_the_end_of_the_grace(run_file: RunFile) -> None:
     deaf = with_grace("sh -c \"trap '' TERM; echo up; while :; do sleep 0.05; done\"; true")
     deaf.container[0].stop_grace_period.FromMilliseconds(500)

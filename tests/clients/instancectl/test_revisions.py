@@ -168,6 +168,7 @@ async def test_a_persistent_volume_outlives_its_revision(run_file: RunFile) -> N
     await eventually(lambda: ctl.container_log("r2") == "r1\nr2\n")
 
 
+@pytest.mark.long
 async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file: RunFile) -> None:
     wanted = revision()
     hook = wanted.prepare.add(name="slow", command=["sh", "-c", "echo began; sleep 606"])
@@ -210,6 +211,7 @@ async def test_once_fails_if_something_cannot_be_installed(new_ctl: NewCtl, tmp_
     assert "file gone" in ctl.log_text()
 
 
+@pytest.mark.long
 async def test_a_directory_is_not_given_to_another_instance(new_ctl: NewCtl, tmp_path: Path) -> None:
     path = write(tmp_path / "spec", instance(revision(), instance_id="i-1"))
     ctl = await new_ctl("ctl", "--file", str(path)).start("--once")

@@ -428,6 +428,7 @@ async def test_a_service_with_nobody_ready_is_empty_when_passing_is_asked_for_an
     assert (await ask.json(WEB), await ask.json("catalog/services")) == ([], {})
 
 
+@pytest.mark.long
 async def test_ten_thousand_instances_are_one_answer_and_a_change_encodes_one_of_them() -> None:
     ask = Asking(picture_of(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000))))
     assert len(await ask.json(f"{WEB}?passing")) == 10_000

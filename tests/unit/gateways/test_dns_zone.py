@@ -356,6 +356,7 @@ def test_no_client_gets_what_was_kept_for_one_that_is_elsewhere(
         assert shown == (far if client == FAR else (count, False, count))
 
 
+@pytest.mark.long
 def test_srv_of_ten_thousand_over_tcp_is_as_many_as_a_message_takes() -> None:
     assert 900 < len(asking(*many(10_000)).texts("_http._tcp.web.service.hq.internal.", "SRV", tcp=True)) < 2_000
 

@@ -117,6 +117,7 @@ def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
     assert connected == [("192.0.2.1", web.server_port)]
 
 
+@pytest.mark.long
 def test_redirects_are_followed_at_the_same_host_only(web: Web, other: Web, fetched: Callable[..., bytes]) -> None:
     web.to = {"/moved": "/file", "/away": f"{other.url}/secret?token=canary", "/round": "/round"}
     assert fetched(f"{web.url}/moved") == b"content"

@@ -49,6 +49,7 @@ async def test_ten_thousand_reports_that_say_nothing_new_leave_every_status_reco
         assert registry.replica.heartbeats.sent == 10_000
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_there_are_at_most_fifty_batches_a_second_and_a_heartbeat_takes_at_most_24_bytes() -> None:
     async with Simulation() as simulation:
@@ -70,6 +71,7 @@ async def test_there_are_at_most_fifty_batches_a_second_and_a_heartbeat_takes_at
         assert min(b - a for a, b in pairwise(times)) >= 19
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_while_nobody_reports_nothing_is_written() -> None:
     async with Simulation() as simulation:

@@ -115,6 +115,7 @@ async def test_a_change_is_brought_in_by_the_next_heartbeat_and_news_is_taken_fi
         assert not is_ready(registry, "a")
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_own_times_outlive_a_restart_of_hq() -> None:
     async with Simulation(compact_every_s=300.0) as simulation:

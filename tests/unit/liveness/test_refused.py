@@ -210,6 +210,7 @@ def test_an_agent_that_reaches_one_replica_only_is_not_expired_by_the_others() -
     simulated(scene, replicas=3)
 
 
+@pytest.mark.long
 def test_a_dead_neighbour_on_the_node_of_a_refused_agent_expires_in_time() -> None:
     async def scene(simulation: Simulation) -> None:
         [bound, *_] = simulation.agents
@@ -223,6 +224,7 @@ def test_a_dead_neighbour_on_the_node_of_a_refused_agent_expires_in_time() -> No
     simulated(scene, replicas=3)
 
 
+@pytest.mark.long
 def test_replayed_reports_of_a_dead_instance_spare_it_one_timeout_at_most() -> None:
     async def scene(simulation: Simulation) -> None:
         [dead, *_] = simulation.agents

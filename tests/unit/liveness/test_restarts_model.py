@@ -258,6 +258,7 @@ def found(rules: set[Rule]) -> str | None:
     return next((f"history {seed}: {broken}" for seed in range(HISTORIES) if (broken := violation(seed, rules))), None)
 
 
+@pytest.mark.long
 def test_no_history_expires_somebody_too_early_or_keeps_the_dead() -> None:
     assert found(set(Rule)) is None
 

@@ -57,6 +57,7 @@ def condition(simulation: Simulation, key: RevisionKey) -> model.Condition:
     return entry.status().revision[0].ready
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_an_expiry_tells_who_heard_it_last_when_and_who_decided_at_which_version() -> None:
     async with Simulation() as simulation:
@@ -299,6 +300,7 @@ async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
     return refused
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_whatever_agents_report_their_silence_can_be_told() -> None:
     """A status record has to fit into a transaction of the store, after an expiry too."""

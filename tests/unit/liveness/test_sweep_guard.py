@@ -65,6 +65,7 @@ def test_when_30_percent_fall_silent_expiries_wait_for_one_timeout_and_then_go_a
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_who_comes_back_while_the_guard_holds_was_never_not_ready() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
@@ -112,6 +113,7 @@ def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
     run_virtually(main)
 
 
+@pytest.mark.long
 def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -> None:
     """Also if it comes between the first look and the knock: the sweep looks again."""
 

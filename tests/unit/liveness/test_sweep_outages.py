@@ -145,6 +145,7 @@ def test_true_silence_is_expired_between_ten_and_eleven_minutes(replicas: int) -
         assert 600 <= expiry.at_s - agent.last_report <= 660
 
 
+@pytest.mark.long
 def test_a_clock_a_day_off_changes_nothing() -> None:
     async def main() -> Simulation:
         async with Simulation() as simulation:

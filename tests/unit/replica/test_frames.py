@@ -74,6 +74,7 @@ def test_a_frame_is_the_instance_in_an_answer(parts: FrameParts) -> None:
     assert GetInstanceResponse.FromString(frame) == GetInstanceResponse(instance=merged(parts))
 
 
+@pytest.mark.long
 @settings(some, max_examples=10)  # frames by themselves are the subject of the others
 @given(st.lists(stored_parts(), max_size=3))
 def test_joined_frames_are_a_list_in_their_order(many: Sequence[FrameParts]) -> None:
@@ -81,6 +82,7 @@ def test_joined_frames_are_a_list_in_their_order(many: Sequence[FrameParts]) -> 
     assert answer == FindInstancesResponse(instances=map(merged, many))
 
 
+@pytest.mark.long
 @some
 @given(stored_parts())
 @example(EMPTY)
@@ -88,6 +90,7 @@ def test_the_body_of_a_frame_is_the_instance_alone(parts: FrameParts) -> None:
     assert Instance.FromString(frames.body(frames.splice(parts))) == merged(parts)
 
 
+@pytest.mark.long
 @some
 @given(stored_parts())
 def test_no_singular_field_occurs_twice_in_a_frame(parts: FrameParts) -> None:
@@ -99,6 +102,7 @@ def test_no_singular_field_occurs_twice_in_a_frame(parts: FrameParts) -> None:
         assert wire_format.repeated_singulars(wire_format.payload(body, number), kind) == []
 
 
+@pytest.mark.long
 @some
 @given(stored_parts(), wild.unknown_fields())
 def test_unknown_fields_survive_in_a_frame(parts: FrameParts, more: bytes) -> None:
@@ -126,6 +130,7 @@ def test_the_stored_parts_come_out_of_a_frame_as_they_went_in(
     assert frames.split_frame(frame, frames.shape(parts)) == (parts.meta, parts.spec, parts.status)
 
 
+@pytest.mark.long
 @some
 @given(stored_parts())
 def test_a_shape_tells_the_lengths_of_the_stored_parts(parts: FrameParts) -> None:

@@ -51,6 +51,7 @@ def test_ten_locations_lose_a_tenth_of_the_clients() -> None:
     assert one_of_ten["clients that come back"] == pytest.approx(all_in_one["clients that come back"] / 10, rel=0.01)
 
 
+@pytest.mark.long
 def test_more_replicas_take_clients_back_sooner() -> None:
     many = replace(SMALL, instances=400_000)
     times = [

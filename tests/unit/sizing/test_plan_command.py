@@ -39,6 +39,7 @@ def test_a_drill_that_is_not_stood_says_what_to_do() -> None:
     assert "hot-service: does not hold: watch instead" in result.output
 
 
+@pytest.mark.long
 def test_programs_read_json() -> None:
     told = json.loads(plan("--instances", "20000", "--drill", "all", "-o", "json").output)
 

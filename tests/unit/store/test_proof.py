@@ -113,6 +113,7 @@ def test_the_mirror_ends_up_as_the_store_is_whoever_compacts(
     run_virtually(history)
 
 
+@pytest.mark.long
 @in_virtual_time
 async def test_what_changes_while_keys_are_read_is_no_difference() -> None:
     store = faulty()

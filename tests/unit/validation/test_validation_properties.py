@@ -44,6 +44,7 @@ each_check = pytest.mark.parametrize(("kind", "check"), CHECKS, ids=lambda it: i
 some = settings(suppress_health_check=list(HealthCheck))
 
 
+@pytest.mark.long
 @some
 @given(new_instances())
 def test_a_well_formed_new_instance_passes(instance: Instance) -> None:

@@ -230,6 +230,7 @@ def test_one_reboot_whatever_moment_the_process_dies_at() -> None:
         check((death,))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("apart", range(1, 12))
 def test_one_reboot_also_when_it_dies_again_soon_after(apart: int) -> None:
     for death in range(1, 60):
