@@ -79,11 +79,11 @@ Shows = Callable[[str], Awaitable[None]]
 """Returns when the judge uses or shows this instance, and no other. Raises TimeoutError."""
 
 
-async def follow(verdict: Verdict, at: World, shows: Shows) -> None:
+async def follow(verdict: Verdict, at: World, shows: Shows, changes: int = _CHANGES) -> None:
     """The cases of every judge that follows: changes, a killed gateway, an HQ that is away."""
 
-    async def changes() -> None:
-        for _ in range(_CHANGES // 2):
+    async def change() -> None:
+        for _ in range(changes // 2):
             await at.swap()
             await shows(at.ready)
 
@@ -109,7 +109,7 @@ async def follow(verdict: Verdict, at: World, shows: Shows) -> None:
         await at.swap()
         await shows(at.ready)
 
-    await verdict.case(f"{_CHANGES} changes", changes(), 240.0)
+    await verdict.case(f"{changes} changes", change(), 240.0)
     await verdict.case("a killed gateway", killed(), 90.0)
     await verdict.case("HQ away, and the gateway killed meanwhile", away(), 90.0)
 
