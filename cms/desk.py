@@ -48,12 +48,14 @@ class CmsSettings:
             identities that may speak for it.
         healers: whose tasks may be repairs; rollout_issuers: whose tasks may be roll-backs. Likewise.
         fence_s: how long to wait for a location to prove that everything it acknowledged is known here.
+        first_decision_s: how long the answer to a new task waits for the task's first decision.
     """
 
     issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
     fence_s: float = 1.0
     healers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
     rollout_issuers: Mapping[str, Collection[IdentityPattern]] = field(default_factory=dict)
+    first_decision_s: float = 0.7
 
     def bound_issuers(self) -> dict[str, list[IdentityPattern]]:
         """All issuers that only some identities may speak for, and which."""

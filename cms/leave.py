@@ -22,7 +22,6 @@ from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused, NotHandledYet, RecordChanged, Stored
 from serving.errors import NotFound, ServiceError, StoreUnavailable, invalid
 
-_DECIDED_S: Final = 0.7  # how long a new task waits for its first decision
 _PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
 _NOTED_S: Final = 0.5  # the caller is answered by then, whether noted or not
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
@@ -69,7 +68,7 @@ class TaskService:
             with suppress(RecordChanged):  # somebody else has created it
                 await self._store(wanted)
                 self._polled[wanted.id] = self.desk.clock.now()
-                await self.desk.wait_for_decision(wanted.id, _DECIDED_S)
+                await self.desk.wait_for_decision(wanted.id, self.desk.settings.first_decision_s)
             if wanted.id not in self.desk.tasks:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 

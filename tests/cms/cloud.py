@@ -37,6 +37,8 @@ from store.port import Store
 from tests.support.sample_instances import eventually, instance
 
 REPORT_S = 1.0
+PATIENT_S = 5.0
+"""How long the CMS waits for a location and for a first decision: a machine that stalls changes no verdict."""
 ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
 
 
@@ -217,9 +219,10 @@ class Cloud:
             book,
             CmsSettings(
                 {name: [*map(IdentityPattern, who)] for name, who in (issuers or {}).items()},
-                0.5,
+                PATIENT_S,
                 {name: [*map(IdentityPattern, who)] for name, who in (healers or {}).items()},
                 {name: [*map(IdentityPattern, who)] for name, who in (rollout_issuers or {}).items()},
+                PATIENT_S,
             ),
             0.1,
             file,
