@@ -56,6 +56,15 @@ async def nanny_is(nanny: NannyServer, *, is_open: bool) -> bool:
     return bool(control.acting) and control.open is is_open
 
 
+async def nanny_has(nanny: NannyServer, services: list[str]) -> bool:
+    """Whether it has read the store again, and these services in it."""
+    try:
+        found = (await nanny.call("ListServices", pb.ListServicesRequest())).service
+    except HqApiError:
+        return False
+    return [service.id for service in found] == services
+
+
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_each_server_is_restored_from_one_file_and_the_others_go_on(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -99,7 +108,6 @@ async def test_each_server_is_restored_from_one_file_and_the_others_go_on(
         code, _, said = await hq("restore", *where, "--of", "nanny", "--replace", file)
         assert (code, "`nanny control open`" in said) == (0, True), said
         await eventually(partial(nanny_is, nanny, is_open=False), 30.0, "Nanny waits to be opened")
-        services = (await nanny.call("ListServices", pb.ListServicesRequest())).service
-        assert [service.id for service in services] == ["web"]
+        await eventually(partial(nanny_has, nanny, ["web"]), 30.0, "Nanny lacks what came later")
         assert set(await listed(replica)) == {"web-1"}
         assert await epoch_of(replica) == epoch
