@@ -18,7 +18,7 @@ pytest_plugins = ["tests.support.canary", "tests.support.etcd"]
 # `make test` tries a few examples of each property, `make test-long` (--hypothesis-profile=thorough) many; "exhaustive"
 # is for a night with one of them, its time limit taken off.
 settings.register_profile(
-    "thorough", settings(), max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "thorough", settings(), max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("exhaustive", settings.get_profile("thorough"), max_examples=20_000)
 settings.register_profile("few", settings.get_profile("thorough"), max_examples=15)
