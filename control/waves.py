@@ -116,7 +116,7 @@ def allowed_failures(begun: int, limits: WaveLimits, total: int) -> int:
 
 def list_problems(parts: Iterable[Part], most: int = 10) -> str:
     """`h1 (ssh fails), h2 (dead) and 3 more`."""
-    texts = [f"{part.name} ({part.problem})" for part in parts]
+    texts = [f"{part.name} ({part.problem})" if part.problem else part.name for part in parts]
     more = f" and {len(texts) - most} more" if len(texts) > most else ""
     return ", ".join(texts[:most]) + more
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,16 +22,25 @@ from walle.reach import ORDER
 from walle.work.book import Notice
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
+    HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
     HOST_STATE_MAINTENANCE,
     HOST_STATE_PROBATION,
+    HOST_STATUS_DEAD,
     OPERATION_KIND_REBOOT,
+    OUTCOME_FAILED,
+    OUTCOME_REJECTED,
+    Host,
+    Intent,
+    LastRepair,
     Machine,
     Operation,
+    Task,
 )
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_REBOOT,
     SCENARIO_KIND_SWITCH_MAINTENANCE,
+    SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
     Project,
     Recipient,
@@ -291,6 +300,69 @@ async def test_what_cmss_answered_about_planned_work_is_for_who_repairs_all_of_i
         for request in (pb.GetScenarioRequest(scenario="s"), pb.ListScenariosRequest()):
             status, seen = await one.call(who, request)
             assert (status, "CANARY-BUDGET" in json.dumps(seen)) == (200, is_shown), (who, request)
+
+
+HIDDEN = {"message", "output", "handle", "before", "problem", "cms", "url", "by_hand", "bmc", "pending"}
+
+
+def fill(message: Any) -> Any:
+    """Write CANARY into every field of a name that stands for words of executors and CMSs, or for addresses."""
+    for field, value in message.ListFields():
+        if field.type == field.TYPE_MESSAGE and not field.message_type.GetOptions().map_entry:
+            for one in value if isinstance(value, Sequence) else [value]:
+                fill(one)
+    for field in message.DESCRIPTOR.fields:
+        if field.name in HIDDEN and field.type == field.TYPE_STRING:
+            if isinstance(getattr(message, field.name), str):
+                setattr(message, field.name, "CANARY")
+            else:
+                getattr(message, field.name).append("CANARY")
+    return message
+
+
+EVERY_READ: list[Message] = [
+    pb.GetHostRequest(host="lab-1"),
+    pb.ListHostsRequest(),
+    pb.ListMachinesRequest(),
+    pb.GetProjectRequest(project="web"),
+    pb.ListProjectsRequest(),
+    pb.GetLimitsRequest(project="web"),
+    pb.GetForecastRequest(project="web"),
+    pb.ListIncidentsRequest(),
+    pb.GetScenarioRequest(scenario="s"),
+    pb.ListScenariosRequest(),
+    pb.GetSettingsRequest(),
+    pb.ListNoticesRequest(),
+]
+
+
+async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_who_does_not_repair(one: Guarded) -> None:
+    walle = one.walle.server.automaton
+    host, now_ms = one.walle.of("lab-1"), walle.ledger.now().ms
+    host.listed, host.state, walle.world.settle_ms = True, HOST_STATE_ASSIGNED, 0
+    host.check.add(name="ssh", failing=True, since_ms=1)
+    host.last_repair.CopyFrom(
+        LastRepair(check="ssh", kind=OPERATION_KIND_REBOOT, outcome=OUTCOME_REJECTED, at_ms=now_ms)
+    )
+    host.history.add(outcome=OUTCOME_REJECTED, kind=OPERATION_KIND_REBOOT)
+    work = Operation(id="op", task=[Task(id="t")], old_task=[Task(id="o")], intent=Intent(executor="ssh"))
+    failed = ScenarioHost(name="lab-1", outcome=OUTCOME_FAILED, operation_id="op", task=[Task(id="t")])
+    failed.agreed.add(by="ann")
+    planned = Scenario(id="s", kind=SCENARIO_KIND_REBOOT, by="somebody", stage=SCENARIO_STAGE_WORKING, host=[failed])
+    walle.scenarios._stored["s"] = Stored(fill(planned), 1)
+    walle.projects["web"].cms.add()
+    fill(walle.projects["web"])
+    fill(host)
+    states = {"idle": Host(), "dead": Host(status=HOST_STATUS_DEAD, status_reason="reboot: CANARY")}
+    states["at work"] = fill(Host(operation=work, dns_operation=work))
+    for state, more in states.items():
+        host.MergeFrom(more)
+        shown = {}
+        for who in ("operator", "reader", "agent/lab-1"):
+            answers = [(request, await one.call(who, request)) for request in EVERY_READ]
+            shown[who] = [str(request) for request, (_, answer) in answers if "CANARY" in json.dumps(answer)]
+        assert shown["reader"] + shown["agent/lab-1"] == [], state
+        assert len(shown["operator"]) > 5, "who repairs is shown it"
 
 
 def failing(*hosts: str) -> pb.ReportChecksRequest:

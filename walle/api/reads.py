@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from serving.rights.patterns import Patterns
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
 from walle.api.paging import page_of
-from walle.api.redaction import redact_host, redact_project, redact_scenario, without_grants
+from walle.api.redaction import hide_cmss, redact_project, redact_scenario, redacted_host, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
 from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
@@ -47,11 +47,16 @@ def current_decision(walle: WalleSupervisor, host: Host, lane: Automation) -> He
     return decision if decision.blocked or not why else replace(decision, blocked=why)
 
 
-def decisions(walle: WalleSupervisor, project: Project, lane: Automation) -> Iterator[tuple[Host, HealingDecision]]:
-    """For all hosts of a project that something would be done about; for DNS with their lanes swapped."""
+def decisions(
+    walle: WalleSupervisor, project: Project, lane: Automation, show: Callable[[Host], Host] = lambda host: host
+) -> Iterator[tuple[Host, HealingDecision]]:
+    """For all hosts of a project that something would be done about; for DNS with their lanes swapped.
+
+    `show`: a host as the caller may see it.
+    """
     for host in walle.hosts.values():
         if host.project == project.id and any(check.failing for check in host.check):
-            view = swap_lanes(host) if lane is Automation.DNS else host
+            view = swap_lanes(show(host)) if lane is Automation.DNS else show(host)
             yield view, current_decision(walle, view, lane)
 
 
@@ -193,14 +198,18 @@ class WalleReads:
         lines = [line for one in wanted for line in forecast_of(self._walle, project, one, credits_)]
         answer = pb.GetForecastResponse(lines=[str(one) for one in lines], trips=any(one.trips for one in lines))
         answer.credits_needed.update({one.counter: one.credit_needed for one in lines if one.wants_credit})
-        answer.decisions.extend(
-            str(one) for lane in wanted for _, one in decisions(self._walle, project, lane) if one.step is not None
-        )
+        if self._walle.reaches.may_address(project.id, "", call.access):
+            found = [one for lane in wanted for _, one in decisions(self._walle, project, lane)]
+            answer.decisions.extend(str(one) for one in found if one.step is not None)
+        else:
+            found = [one for lane in wanted for _, one in decisions(self._walle, project, lane, redacted_host)]
+            answer.decisions.extend(hide_cmss(str(one), project) for one in found if one.step is not None)
         return MessageAnswer(answer)
 
     def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
         found = [str(one) for one in self._walle.world.incidents.open.values()]
-        found += [why for one in self._walle.scenarios.values() if (why := not_back(one))]
+        scenarios = (self._visible_scenario(one, call) for one in self._walle.scenarios.values())
+        found += [why for one in scenarios if (why := not_back(one))]
         shown = found if call.access.is_unlimited else []
         return MessageAnswer(pb.ListIncidentsResponse(incidents=sorted(shown)))
 
@@ -294,9 +303,11 @@ class WalleReads:
 
     def _visible_host(self, host: Host, call: Call) -> GetHostResponse:
         """As far as the caller may see it."""
-        shown = host_response(self._walle, host, sees_all=call.access.is_unlimited)
-        if not self._walle.reaches.may_address(host.project, host.name, call.access):
-            redact_host(shown, self._walle.projects.get(host.project) or Project())
+        if self._walle.reaches.may_address(host.project, host.name, call.access):
+            return host_response(self._walle, host, sees_all=call.access.is_unlimited)
+        shown = host_response(self._walle, redacted_host(host), sees_all=call.access.is_unlimited)
+        project = self._walle.projects.get(host.project) or Project()
+        shown.decision, shown.blocked = hide_cmss(shown.decision, project), hide_cmss(shown.blocked, project)
         return shown
 
     def _visible_scenario(self, scenario: Scenario, call: Call) -> Scenario:

@@ -9,31 +9,38 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+from walle.healing.decision import REJECTED
 from walle.maintenance import tasks
-from wallepb.v1.host_pb2 import Task
+from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, Host, Task
 from wallepb.v1.project_pb2 import Project, Scenario
-from wallepb.v1.service_pb2 import GetHostResponse, GetProjectResponse
+from wallepb.v1.service_pb2 import GetProjectResponse
 
 A_CMS: Final = "a CMS"
 
 
-def redact_host(shown: GetHostResponse, project: Project) -> None:
-    """Take out of an answer what only those may see who repair the host."""
-    host = shown.host
-    host.ClearField("bmc")
-    for doing in [getattr(host, lane) for lane in ("operation", "dns_operation") if host.HasField(lane)]:
+def redacted_host(host: Host) -> Host:
+    """A copy without what only those may see who repair it; what is decided by the copy does not name it, either."""
+    shown = Host()
+    shown.CopyFrom(host)
+    shown.ClearField("bmc")
+    for doing in [getattr(shown, lane) for lane in ("operation", "dns_operation") if shown.HasField(lane)]:
         doing.ClearField("message")  # an executor's
         for name in ("output", "handle", "before"):
             doing.intent.ClearField(name)
         _redact_tasks([*doing.task, *doing.old_task])
-    for over in host.history:
+    for over in shown.history:
         over.ClearField("message")
         over.ClearField("output")
+    if shown.status == HOST_STATUS_DEAD and ": " in shown.status_reason:  # behind it are a CMS's words
+        shown.status_reason = f"{shown.status_reason.partition(': ')[0]}: {REJECTED}"
+    return shown
+
+
+def hide_cmss(text: str, project: Project) -> str:
+    """The text without the addresses of the project's CMSs."""
     for one in project.cms:
-        if one.url:
-            shown.decision = shown.decision.replace(one.url, A_CMS)
-            shown.blocked = shown.blocked.replace(one.url, A_CMS)
-            host.status_reason = host.status_reason.replace(one.url, A_CMS)
+        text = text.replace(one.url, A_CMS) if one.url else text
+    return text
 
 
 def redact_project(shown: GetProjectResponse) -> None:
@@ -56,10 +63,17 @@ def without_grants(scenario: Scenario) -> Scenario:
 
 
 def redact_scenario(scenario: Scenario) -> None:
-    """Take out what CMSs answered about its hosts."""
+    """Take out what CMSs and executors answered about its hosts, and where these CMSs are."""
+    scenario.ClearField("message")
     _redact_tasks(task for _, task in tasks(scenario))
+    for host in scenario.host:
+        host.ClearField("problem")
+        host.by_hand[:] = [A_CMS for _ in host.by_hand]
+        for agreed in host.agreed:
+            agreed.cms = A_CMS
 
 
 def _redact_tasks(of: Iterable[Task]) -> None:
     for task in of:
+        task.cms = A_CMS
         task.ClearField("message")

@@ -48,6 +48,7 @@ ENDS_DNS_FIX: Final = (OPERATION_KIND_REDEPLOY, OPERATION_KIND_DEACTIVATE)
 UNREACHABLE: Final = "UNREACHABLE"
 SSH: Final = "ssh"
 DNS: Final = "dns"
+REJECTED: Final = "a CMS rejected it"
 AGAIN_WITHIN_MS: Final = 86_400_000  # a check that fires again within a day was not repaired by the last step
 
 Steps = tuple[OperationKind, ...]
@@ -106,7 +107,7 @@ def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: in
         return _step(check, steps, 0, f"{check} fails")
     if last.outcome == OUTCOME_REJECTED:
         said = next((one.message for one in host.history if one.outcome == OUTCOME_REJECTED), "")
-        return HealingStep(check, None, last.step, f"{NAMES[last.kind]}: {said or 'a CMS rejected it'}")
+        return HealingStep(check, None, last.step, f"{NAMES[last.kind]}: {said or REJECTED}")
     if last.outcome in (OUTCOME_FAILED, OUTCOME_DONE):
         return _step(check, steps, last.step + 1, f"{check} fails again after {NAMES[last.kind]}")
     return _step(check, steps, last.step, f"{check} still fails")
