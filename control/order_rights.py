@@ -56,7 +56,7 @@ class OrderRights:
         if self._gate is None or stored.identity is None:
             return None
         try:
-            check(self._gate.current_access(stored.identity.name, rule))
+            check(self._gate.current_access(stored.identity, rule))
         except (PermissionDenied, OutOfReach, Unauthenticated) as error:
             return Refused(
                 f"the rights of its author were withdrawn since it was ordered: {error}", "PERMISSION_DENIED"

@@ -124,14 +124,14 @@ class Gate:
             access = decided[identity.name] = Access(identity, rule, grants)
         return access
 
-    def current_access(self, name: str, rule: Rule) -> Access:
+    def current_access(self, identity: Identity, rule: Rule) -> Access:
         """What an identity may touch under a rule now, for an order of it that was stored.
 
-        Raises PermissionDenied: it has none of the rule's roles any more; Unauthenticated: it was revoked.
+        Its proof may have run out, and the key that signed it may have been replaced: orders outlast both.
+
+        Raises PermissionDenied: it has none of the rule's roles any more; Unauthenticated: it or its proof was revoked.
         """
-        identity = Identity(name, ProofKind.TOKEN, math.inf)
-        if self._revoked is not None:
-            self._revoked.check(identity)
+        self._unless_revoked(identity)
         return Access(identity, rule, self._matching_grants(identity, rule))
 
     def scopes_of(self, name: str) -> dict[Role, tuple[Scope, ...]]:

@@ -1,8 +1,9 @@
 """What a caller may reach, as text beside an order that takes effect later: compared again there.
 
-    {"name": "ops/ada", "grants": {"operator": [{"nodes": ["lab-*"]}]}}
+    {"name": "ops/ada", "proof": ["token", "5d41402abc4b2a76"], "grants": {"operator": [{"nodes": ["lab-*"]}]}}
 
-The text lasts as long as the order. Fields that are not known are refused: they may limit.
+The text lasts as long as the order. Limits that are not known are refused. `proof` is its kind and id, which may be
+revoked meanwhile; without it the proof has no id, or the order is of a version that did not say.
 """
 
 from __future__ import annotations
@@ -22,13 +23,16 @@ def encode_access(access: Access) -> str:
     if not access.is_checked or access.identity is None:
         return ""
     grants = {role.value: [_limits(scope) for scope in scopes] for role, scopes in access.grants.items()}
-    return json.dumps({"name": access.identity.name, "grants": grants}, sort_keys=True)
+    identity = access.identity
+    proof = {"proof": [identity.kind.value, identity.id]} if identity.id else {}
+    return json.dumps({"name": identity.name, "grants": grants, **proof}, sort_keys=True)
 
 
 def decode_access(text: str, rule: Rule) -> Access:
     """The access again, under the rule of the order. Raises ValueError, TypeError: it is of another version."""
     known = json.loads(text)
-    identity = Identity(known["name"], ProofKind.TOKEN, 0.0)
+    kind, proof_id = known.get("proof", (ProofKind.TOKEN, ""))
+    identity = Identity(known["name"], ProofKind(kind), 0.0, id=proof_id)
     grants = {Role(role): tuple(_scope(limits) for limits in scopes) for role, scopes in known["grants"].items()}
     return Access(identity, rule, grants)
 

@@ -65,6 +65,16 @@ def test_an_author_who_was_revoked_since_orders_nothing() -> None:
     assert "ann was revoked" in str(on("web", order_of_ann("web"), OrderRights(now)))
 
 
+@pytest.mark.parametrize(("kind", "listed"), [(ProofKind.TOKEN, "tokens"), (ProofKind.CERTIFICATE, "serials")])
+def test_an_order_given_with_a_proof_that_was_revoked_since_does_not_take_effect(kind: ProofKind, listed: str) -> None:
+    """Somebody else had the token: what it ordered and still waits is revoked, and nothing else of hers."""
+    now = gate("web")
+    stolen, own = (encode_access(now.access(Identity("ann", kind, 0.0, id=proof), ORDER)) for proof in ("5d41", "7c22"))
+    now.use_revoked(Revocations(**{listed: frozenset({"5d41"})}))
+    assert f"the {kind} of ann was revoked" in str(on("web", stolen, OrderRights(now)))
+    assert on("web", own, OrderRights(now)) is None
+
+
 def test_an_order_with_grants_of_a_newer_version_waits_for_it() -> None:
     with pytest.raises(UnreadableEvent, match="grants that this version does not know: upgrade it"):
         on("web", '{"name": "ann", "grants": {"uploader": [{"racks": ["r1"]}]}}', OrderRights(gate("web")))

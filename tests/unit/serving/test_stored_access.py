@@ -9,7 +9,7 @@ from serving.rights.patterns import Patterns
 from serving.rights.rules import OPERATE, Role
 from serving.rights.stored import decode_access, encode_access
 
-ADA = Identity("ops/ada", ProofKind.CERTIFICATE, 12.0)
+ADA = Identity("ops/ada", ProofKind.CERTIFICATE, 12.0, id="3ac5c")
 SCOPES = (
     Scope(),
     Scope(nodes=Patterns(["lab-*"])),
@@ -23,7 +23,13 @@ def test_it_is_read_back_as_it_was(scope: Scope) -> None:
     again = decode_access(encode_access(access), OPERATE)
     assert (again.grants, again.is_checked, again.is_unlimited) == (access.grants, True, access.is_unlimited)
     assert again.identity is not None
-    assert again.identity.name == "ops/ada"
+    assert (again.identity.name, again.identity.kind, again.identity.id) == (ADA.name, ADA.kind, ADA.id)
+
+
+def test_an_order_of_a_version_that_did_not_say_by_which_proof_is_read() -> None:
+    identity = decode_access('{"name": "ann", "grants": {"operator": [{}]}}', OPERATE).identity
+    assert identity is not None
+    assert (identity.name, identity.id) == ("ann", "")
 
 
 def test_without_authentication_there_is_nothing_to_compare() -> None:
