@@ -13,6 +13,7 @@ import httpx
 
 TIMEOUT_S: Final = 10.0
 MAX_ANSWER_BYTES: Final = 1 << 20
+UNSENDABLE: Final = "the request cannot be sent, as its credential is no value of a header"
 
 
 class OutgoingCallFailed(Exception):
@@ -70,6 +71,9 @@ class OutgoingHttp:
                 return await self._exchange(request, tls)
         except TimeoutError:
             raise OutgoingCallFailed(f"no answer within {timeout_s:g} s") from None
+        except (httpx.LocalProtocolError, UnicodeEncodeError):
+            # Their text has the header, and what is said here is shown to many.
+            raise OutgoingCallFailed(f"{UNSENDABLE}: look for line breaks and control characters in its file") from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise OutgoingCallFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error
 

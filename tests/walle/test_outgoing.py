@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ssl
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from ipaddress import ip_address
@@ -63,6 +64,14 @@ async def test_a_redirect_is_not_followed(calls: OutgoingCalls) -> None:
         async with listening(answer(307, location=f"http://{other.address}/")) as server:
             reply = await calls.send("POST", f"http://{server.address}/", headers={"authorization": "Bearer secret"})
         assert (reply.status, reply.is_success, other.connections) == (307, False, 0)
+
+
+@pytest.mark.parametrize("token", ["WORD\nWORD", "WORD\r", "WORD\x00", "W\u00f6RD"])
+async def test_why_a_call_cannot_be_sent_does_not_show_its_credential(calls: OutgoingCalls, token: str) -> None:
+    async with listening() as server:
+        with pytest.raises(OutgoingCallFailed, match="its credential is no value of a header: look for") as failed:
+            await calls.send("GET", f"http://{server.address}/", headers={"authorization": f"Bearer {token}"})
+    assert "RD" not in "".join(traceback.format_exception(failed.value))
 
 
 async def test_no_proxy_of_the_environment_gets_a_credential(
