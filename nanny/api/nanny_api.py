@@ -82,7 +82,7 @@ class NannyApi:
         event = ServiceEvent(created=request.info)
         if request.adopt:
             instances = await self._queries.instances_in_hq(request.service_id)
-            snapshot = await self._orders.adoption(request.service_id, instances, request.by)
+            snapshot = await self._orders.adoption(request.service_id, instances)
             event = ServiceEvent(adopted=Adoption(info=request.info, snapshot=snapshot))
         await self._send(request, event, call)
         return MessageAnswer(pb.CreateServiceResponse(service=self._shown.service(request.service_id)))

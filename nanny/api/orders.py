@@ -113,7 +113,7 @@ class NannyOrders:
             of=active, snapshot=SnapshotRecord(snapshot=snapshot, chunks=stored), order_id=request_id
         )
 
-    async def adoption(self, service: str, instances: Mapping[Key, Instance], by: pb.Authorship) -> SnapshotRecord:
+    async def adoption(self, service: str, instances: Mapping[Key, Instance]) -> SnapshotRecord:
         """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
         content, text = await asyncio.to_thread(adopted_content, service, instances)
         stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
@@ -123,9 +123,7 @@ class NannyOrders:
             service_id=service,
             instances=len(content.placements),
             size_bytes=len(text),
-            created=by,
         )
-        snapshot.created.comment = snapshot.created.comment or "adopted as it ran"
         return SnapshotRecord(snapshot=snapshot, chunks=stored)
 
     def snapshot_id(self, service: str, told: str) -> str:

@@ -87,7 +87,8 @@ def _adopt(change: Change, service_id: str, event: ServiceEvent, made: ServiceRe
     change.get(kinds.SNAPSHOT, key)
     stored = records_pb2.SnapshotRecord()
     stored.CopyFrom(event.adopted.snapshot)
-    stored.snapshot.created.time.CopyFrom(event.by.time)
+    stored.snapshot.created.CopyFrom(event.by)
+    stored.snapshot.created.comment = event.by.comment or "adopted as it ran"
     change.put(kinds.SNAPSHOT, key, stored)
     snapshot = stored.snapshot.id
     made.known.append(snapshot)

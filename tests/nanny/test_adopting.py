@@ -5,9 +5,14 @@ from __future__ import annotations
 import pytest
 
 from hqpb.v1.instance_pb2 import Instance
+from nanny.records import kinds
+from nanny.records.handler import handle
 from nanny.snapshots.adopting import adopted_content
 from nanny.snapshots.wanted import INSTALLED, OWNER, READY
+from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import Adoption, ServiceEvent, SnapshotRecord
 from serving.errors import InvalidRequest
+from tests.nanny.orders import Dictionary
 
 
 def instance(name: str, revision: str = "r1", target: int = READY, command: str = "serve") -> Instance:
@@ -63,3 +68,12 @@ def test_a_service_that_is_not_of_one_piece_is_refused_with_every_instance_that_
 
 def test_a_service_without_instances_is_refused() -> None:
     assert "holds no instance" in refused()
+
+
+def test_an_adopted_snapshot_is_of_who_was_authenticated_whatever_the_request_says() -> None:
+    change, snapshot = Dictionary(), pb.Snapshot(id="r1", created=pb.Authorship(author="ops/ada"))
+    event = ServiceEvent(adopted=Adoption(snapshot=SnapshotRecord(snapshot=snapshot)))
+    event.by.author, event.by.ticket = "uploader-of-web", "T-1"
+    handle(change, "web", event)  # type: ignore[arg-type]
+    stored = change.get(kinds.SNAPSHOT, kinds.of_snapshot("web", "r1")).snapshot.created
+    assert (stored.author, stored.ticket, stored.comment) == ("uploader-of-web", "T-1", "adopted as it ran")
