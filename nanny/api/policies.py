@@ -103,6 +103,7 @@ def _time_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
 def _step_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
     if len(policy.step) > _MOST_STEPS:
         yield Violation("info.rollout.step", f"has more than {_MOST_STEPS} steps")
+        return
     single: list[Violation] = []
     for number, step in enumerate(policy.step):
         field = f"info.rollout.step[{number}]"
@@ -112,7 +113,7 @@ def _step_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
             single.append(Violation(f"{field}.hold_s", f"is over {_MOST_SECONDS} seconds"))
     yield from single
     if not single:
-        names = [check.name for check in policy.check]
+        names = [check.name for check in policy.check[:_MOST_STEPS]]
         for number, name, fault in find_step_faults(steps_of(policy.step), names):
             yield Violation(".".join(filter(None, (f"info.rollout.step[{number}]", name))), fault)
 
@@ -120,6 +121,7 @@ def _step_faults(policy: pb.RolloutPolicy) -> Iterator[Violation]:
 def _check_faults(policy: pb.RolloutPolicy, prometheus: Collection[str]) -> Iterator[Violation]:
     if len(policy.check) > _MOST_STEPS:
         yield Violation("info.rollout.check", f"has more than {_MOST_STEPS} checks")
+        return
     seen: set[str] = set()
     for number, check in enumerate(policy.check):
         field = f"info.rollout.check[{number}]"

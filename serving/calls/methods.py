@@ -59,7 +59,7 @@ class Call:
     peer: str = ""
     request_id: str = ""
     access: Access = UNCHECKED
-    _touches: tuple[Touch, ...] = ()
+    _touches: Sequence[Touch] = ()
 
     @property
     def host(self) -> str:
@@ -67,7 +67,7 @@ class Call:
         return host_of(self.peer)
 
     @property
-    def touches(self) -> tuple[Touch, ...]:
+    def touches(self) -> Sequence[Touch]:
         """What it wrote."""
         return getattr(self, "_touches", ())  # few calls write: the others do without setting it
 
@@ -110,7 +110,11 @@ class Call:
 
     def note_write(self, key: str, version: int = 0, outcome: str = "") -> None:
         """Note for the audit log what was written."""
-        object.__setattr__(self, "_touches", (*self.touches, Touch(key, version, outcome)))
+        noted = self.touches
+        if not isinstance(noted, list):  # a batch has thousands, which must not be copied for each
+            noted = [*noted]
+            object.__setattr__(self, "_touches", noted)
+        noted.append(Touch(key, version, outcome))
 
     def set_access(self, access: Access) -> None:
         """The gate has decided."""

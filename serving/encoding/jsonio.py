@@ -19,6 +19,8 @@ M = TypeVar("M", bound=Message)
 
 _MAX_DESCRIPTION: Final = 300
 MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
+MOST_ITEMS: Final = 20_000  # of one list; methods have lower bounds of their own
+_SHORT_BYTES: Final = 2 * MOST_ITEMS  # an item takes two bytes at least
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -34,9 +36,12 @@ def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
 
     def parse(body: bytes) -> M:
         try:
-            return from_string(body)
+            message = from_string(body)
         except DecodeError as error:
             raise invalid("", f"the body is not a valid binary {name}") from error
+        if len(body) > _SHORT_BYTES:
+            refuse_long_lists(message)
+        return message
 
     return parse
 
@@ -52,7 +57,7 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
         if faults:
             raise InvalidRequest(*faults)
         try:
-            return json_format.ParseDict(value, message_type(), max_recursion_depth=MAX_DEPTH)
+            message = json_format.ParseDict(value, message_type(), max_recursion_depth=MAX_DEPTH)
         except json_format.ParseError as error:
             raise InvalidRequest(_violation(error)) from error
         # json_format fails on unforeseen shapes in many ways; its own Parse catches all of them, too.
@@ -60,8 +65,32 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
             raise invalid(
                 "", _short(f"the JSON does not match the message: {type(error).__name__}: {error}")
             ) from error
+        if len(body) > _SHORT_BYTES:
+            refuse_long_lists(message)
+        return message
 
     return parse
+
+
+def refuse_long_lists(message: Message, path: str = "") -> None:
+    """No list of a request is longer than any call can use: an item takes two bytes, and may cost much more than that.
+
+    Raises InvalidRequest, naming the list.
+    """
+    if message.ByteSize() <= _SHORT_BYTES:
+        return
+    for field, value in message.ListFields():
+        here = f"{path}{field.name}"
+        if field.is_repeated and len(value) > MOST_ITEMS:
+            raise invalid(here, f"{len(value)} items are too many: send at most {MOST_ITEMS} at once")
+        if field.message_type is None:
+            continue
+        if field.message_type.GetOptions().map_entry:
+            nested = [one for one in value.values() if isinstance(one, Message)]
+        else:
+            nested = value if field.is_repeated else [value]
+        for one in nested:
+            refuse_long_lists(one, f"{here}.")
 
 
 def to_json(message: Message) -> bytes:

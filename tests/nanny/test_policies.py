@@ -22,6 +22,7 @@ from serving.errors import InvalidRequest
         (1, {"below": math.nan}, "info.rollout.check[0].below: nan bounds nothing: write a number"),
         (1, {"below": math.inf}, "info.rollout.check[0].below: inf bounds nothing: write a number"),
         (51, {}, "info.rollout.check: has more than 50 checks"),
+        (2_000, {"below": math.nan}, "info.rollout.check: has more than 50 checks"),
     ],
 )
 def test_a_check_that_could_not_be_asked_is_refused(count: int, fields: dict[str, Any], told: str) -> None:
@@ -33,6 +34,12 @@ def test_a_check_that_could_not_be_asked_is_refused(count: int, fields: dict[str
     except InvalidRequest as error:
         faults = [f"{fault.field}: {fault.description}" for fault in error.violations]
     assert faults == ([told] if told else [])
+
+
+def test_of_steps_beyond_what_a_policy_may_have_none_is_looked_at() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        check_info(pb.InfoAttributes(rollout=pb.RolloutPolicy(step=[pb.RolloutStep(check="x")] * 2_000)), ["ams"])
+    assert [fault.description for fault in refused.value.violations] == ["has more than 50 steps"]
 
 
 def test_a_step_whose_check_the_order_does_not_know_is_never_over() -> None:

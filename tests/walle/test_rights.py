@@ -11,6 +11,7 @@ import pytest
 from google.protobuf.message import Message
 
 from control import EventRefused, Stored, UnreadableEvent
+from serving.encoding.jsonio import MOST_ITEMS
 from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import Role
@@ -363,6 +364,15 @@ async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_who_do
             shown[who] = [str(request) for request, (_, answer) in answers if "CANARY" in json.dumps(answer)]
         assert shown["reader"] + shown["agent/lab-1"] == [], state
         assert len(shown["operator"]) > 5, "who repairs is shown it"
+
+
+async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:
+    """They stopped Wall-E for minutes: by patterns that each host is compared with, by alerts about others' hosts."""
+    status, answer = await one.call("agent/lab-1", pb.ListHostsRequest(names=["*a*b"] * 101))
+    assert (status, "101 patterns are too many" in json.dumps(answer)) == (400, True)
+    alerts = [pb.Alert()] * (MOST_ITEMS + 1)
+    status, answer = await one.call("agent/lab-1", pb.TakeAlertsRequest(alerts=alerts))
+    assert (status, "20001 items are too many" in json.dumps(answer)) == (400, True)
 
 
 def failing(*hosts: str) -> pb.ReportChecksRequest:

@@ -128,6 +128,7 @@ def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
 
 
 MANY_ON_PROBATION = 10
+MOST_NAMES = 100
 
 
 class WalleReads:
@@ -172,6 +173,8 @@ class WalleReads:
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
+        if len(request.names) > MOST_NAMES:  # each is compared with each host
+            raise invalid("names", f"{len(request.names)} patterns are too many: write at most {MOST_NAMES}")
         names, walle = Patterns(request.names or ["*"]), self._walle
         matching = (host for host in walle.hosts.values() if host.name in names and _matches(host, request))
         visible: Iterable[Host] = (host for host in matching if self._sees(host.name, call))

@@ -7,6 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 import pytest
+from google.protobuf import json_format
+from google.protobuf.message import Message
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +16,7 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding import jsonio
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto, to_json
 from serving.errors import InvalidRequest
+from wallepb.v1 import service_pb2 as walle_pb2
 
 find = parse_json(service_pb2.FindInstancesRequest)
 create = parse_json(service_pb2.CreateInstanceRequest)
@@ -138,3 +141,36 @@ def test_a_value_that_does_not_fit_is_told_with_its_place(body: bytes, field: st
 def test_a_fault_that_quotes_its_value_is_cut_short() -> None:
     ((_, description),) = fault_of(b'{"fieldMask":' + b"9" * 4_000 + b"}")
     assert len(description) < 400
+
+
+ITEMS = jsonio.MOST_ITEMS + 1
+LONG = [
+    ("filter.service_id", service_pb2.FindInstancesRequest, {"filter": {"serviceId": ["w"] * ITEMS}}),
+    ("filter.labels", service_pb2.FindInstancesRequest, {"filter": {"labels": {str(n): "" for n in range(ITEMS)}}}),
+    ("field_mask.paths", service_pb2.GetInstanceRequest, {"fieldMask": ",".join(["meta"] * ITEMS)}),
+    ("report", service_pb2.ReportStatusesRequest, {"report": [{}] * ITEMS}),
+    (
+        "report.revision.container",
+        service_pb2.ReportStatusesRequest,
+        {"report": [{"revision": {"container": [{}] * ITEMS}}]},
+    ),
+    ("limits.pair", walle_pb2.UpdateProjectRequest, {"limits": {"ssh": {"pair": [{}] * ITEMS}}}),
+]
+
+
+@pytest.mark.parametrize(("where", "request_type", "value"), LONG, ids=[row[0] for row in LONG])
+def test_a_list_that_no_call_can_use_is_refused_by_its_name_in_both_encodings(
+    where: str, request_type: type[Message], value: dict[str, Any]
+) -> None:
+    """Two bytes an item: four megabytes would be two million checks, audit lines or faults."""
+    body = json.dumps(value).encode()
+    wire = json_format.Parse(body, request_type()).SerializeToString()
+    for parse, sent in ((parse_json(request_type), body), (parse_proto(request_type), wire)):
+        with pytest.raises(InvalidRequest, match=f"{ITEMS} items are too many: send at most 20000 at once") as refused:
+            parse(sent)
+        assert [one.field for one in refused.value.violations] == [where]
+
+
+def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
+    request = service_pb2.ReportStatusesRequest(report=[service_pb2.ReportStatusRequest(instance_id="x" * 100)] * 1_000)
+    assert parse_proto(service_pb2.ReportStatusesRequest)(request.SerializeToString()) == request
