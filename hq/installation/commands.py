@@ -16,7 +16,7 @@ from hq.installation import authority, tokens
 from hq.installation.authority import BadKeyFile
 from hq.installation.folder import InstallationFolder
 from hq.installation.joining import join_locations
-from hq.installation.plan import FILE, BadPlan, InstallationPlan, parse_machines, read_plan
+from hq.installation.plan import AGENTS, FILE, BadPlan, InstallationPlan, parse_machines, read_plan
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 
@@ -78,7 +78,8 @@ def create(folder: Path, join: Path | None, **given: Any) -> None:
     with _with_usage_errors():
         beside = read_plan(join) if join is not None else None
         if beside is not None:
-            given |= {"trust_domain": beside.trust_domain, "admin": beside.admin}
+            agents = f"{given['location']}/{AGENTS}"
+            given |= {"trust_domain": beside.trust_domain, "admin": beside.admin, "agents": agents}
         stored = read_plan(folder) if (folder / FILE).exists() else None
         plan = _plan_from(given) if given["location"] or stored is None else stored
         if stored is not None and not _is_part_of(plan, stored):
@@ -141,7 +142,8 @@ def _plan_from(given: dict[str, Any]) -> InstallationPlan:
     if bool(given["etcd"]) == bool(given["etcd_on"]):
         raise BadPlan("name 3 or 5 machines of etcd with --etcd NAME=IP, or give --etcd-on hq-nodes")
     members = machines if given["etcd_on"] else parse_machines(given["etcd"], "--etcd")
-    plan = InstallationPlan(given["location"], machines, members, {}, given["trust_domain"], given["admin"])
+    texts = given["trust_domain"], given["admin"], given.get("agents", AGENTS)
+    plan = InstallationPlan(given["location"], machines, members, {}, *texts)
     plan.check()
     return plan
 

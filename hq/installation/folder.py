@@ -80,7 +80,9 @@ class InstallationFolder:
             own = (name, address, "localhost", "127.0.0.1")
             for server in self._servers_of(name):
                 for file, (signer, identity, usages) in server.certificates.items():
-                    names = (self._identity(identity.format(machine=name)),) if identity else own
+                    names = (
+                        (self._identity(identity.format(machine=name, agents=self._plan.agents)),) if identity else own
+                    )
                     yield CertificateRequest(signer, self._etc(name, server) / file, names, usages)
         prometheus = self._path / "prometheus" / "client"
         yield CertificateRequest("client", prometheus, (self._identity("prometheus"),), ("client",))
@@ -97,6 +99,7 @@ class InstallationFolder:
         for name in _POLICIES:
             text = self._text("policies", f"{name}.yaml")
             text = text.replace("hq.example", self._plan.trust_domain).replace("ops/ada", self._plan.admin)
+            text = text.replace("/agent/{node}", f"/{self._plan.agents}/{{node}}")
             self._write_once(config / "policies" / f"{name}.yaml", text)
         for name in _CONFIG:
             self._write_once(config / name, Template(self._text("systemd", name)).substitute(values))

@@ -18,7 +18,9 @@ FILE: Final = "installation.yaml"
 _HEAD: Final = "# What `hq init` was asked for. Change it by `hq init add-node`, or here and by `hq init DIR`.\n"
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _ETCD_SIZES: Final = (1, 3, 5)
-_TEXTS: Final = ("location", "trust_domain", "admin")
+_TEXTS: Final = ("location", "trust_domain", "admin", "agents")
+AGENTS: Final = "agent"
+_AGENTS: Final = re.compile(r"([a-z0-9][a-z0-9.-]*/)?agent")
 _ADMIN: Final = re.compile(r"[\w.@-]+(/[\w.@-]+)*")
 
 
@@ -36,6 +38,8 @@ class InstallationPlan:
         hq: machines that run a replica, the other servers and the gateways.
         etcd: those that run a member of etcd; they may be the same.
         nodes: those that run instances.
+        agents: what comes before the node in an agent's identity: spiffe://TRUST_DOMAIN/agent/node-1. Beside others it
+            has the location: one CA signs for all, and nodes of two may have one name.
     """
 
     location: str
@@ -44,6 +48,7 @@ class InstallationPlan:
     nodes: Mapping[str, str] = field(default_factory=dict)
     trust_domain: str = "hq.example"
     admin: str = "ops/admin"
+    agents: str = AGENTS
 
     @property
     def machines(self) -> dict[str, str]:
@@ -57,6 +62,8 @@ class InstallationPlan:
                 raise BadPlan(f"{name} {getattr(self, name)!r}: write lower case letters, digits, dots and dashes")
         if not _ADMIN.fullmatch(self.admin):
             raise BadPlan(f"admin {self.admin!r}: write a name as policies have it, such as ops/ada")
+        if not _AGENTS.fullmatch(self.agents):
+            raise BadPlan(f"agents {self.agents!r}: write agent, or LOCATION/agent, as the policies have it")
         if not self.hq:
             raise BadPlan("hq: there is no machine; name each as hq-1=10.0.0.1")
         if len(self.etcd) not in _ETCD_SIZES:

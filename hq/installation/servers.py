@@ -102,6 +102,6 @@ SERVERS: Final = (
     ServerNeeds(
         "hq", "nodes",
         ("instancectl-node.service", "hq-host-agent.service", "instancectl@.service"), ("instancectl.env",),
-        {"client": ("client", "agent/{machine}", _CLIENT)}, _SERVER_CA, ("instancectl-node",),
+        {"client": ("client", "{agents}/{machine}", _CLIENT)}, _SERVER_CA, ("instancectl-node",),
     ),
 )  # fmt: skip

@@ -172,6 +172,26 @@ def test_a_second_location_is_known_to_the_same_people_and_each_federates_both(t
     assert [*read_plan(fra).nodes] == ["node-9"]
 
 
+def test_an_agent_of_one_location_is_none_of_another_though_one_ca_signs_for_both(tmp_path: Path) -> None:
+    ams, fra = tmp_path / "ams", tmp_path / "fra"
+    assert run_init(str(ams), *_ASKED)[0] == 0
+    assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0
+    for number, folder in enumerate((ams, fra)):  # each has a node of this name
+        assert run_init("add-node", str(folder), f"node-1=10.0.{number}.41")[0] == 0
+    for folder, other in ((ams, fra), (fra, ams)):
+        own, foreign = (_uri_of(one / "machines/node-1/etc/hq/client.crt") for one in (folder, other))
+        for name in ("hq", "hq-cms", "hq-walle"):
+            policy = parse((folder / f"config/policies/{name}.yaml").read_bytes())
+            assert policy.scopes(own, None)[Role.AGENT][0].covers("", "node-1"), (folder, name)
+            assert policy.scopes(foreign, None) == {}, (folder, name)
+
+
+def _uri_of(certificate: Path) -> str:
+    found = x509.load_pem_x509_certificates(certificate.read_bytes())[0]
+    names = found.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    return str(names.get_values_for_type(x509.UniformResourceIdentifier)[0])
+
+
 @pytest.mark.parametrize(
     ("words", "federated", "said"),
     [
