@@ -90,6 +90,10 @@ class WalleAccessChecks:
         for host in request.hosts:
             access.check_node(host.host, _STAFF, "hosts.host")
 
+    def check_host_import(self, request: Any, access: Access) -> None:
+        """Of what the order says of the machine besides adding or moving it: an owner may do only that."""
+        access.check_node(request.host, _STAFF, "host")
+
     def check_machine_removal(self, request: Any, access: Access) -> None:
         access.check_node(request.machine, _STAFF, "machine")
 
@@ -166,6 +170,7 @@ class WalleAccessChecks:
             "steer_scenario": self.check_steering,
             "release_tasks": self.project,
             "import_machines": self.check_machine_import,
+            "import_host": self.check_host_import,
             "remove_machine": self.check_machine_removal,
             "acknowledge_notice": self.check_notice,
         }[what]

@@ -213,6 +213,17 @@ async def test_an_order_whose_author_lost_its_rights_before_it_took_effect_says_
     assert not one.walle.of("lab-1").HasField("operation")
 
 
+async def test_an_owner_who_was_an_operator_when_it_ordered_imports_nothing_any_more(one: Guarded) -> None:
+    """The order says that it may import, which is compared where it takes effect as everything else is."""
+    author = Identity("web-uploader", ProofKind.TOKEN, 0.0)
+    given = Access(author, ORDER, {Role.UPLOADER: (Scope(services=Patterns(["web"])),), Role.OPERATOR: (Scope(),)})
+    stored = pb.Order(by="web-uploader", access=encode_access(given), may_import=True)
+    stored.add_host.CopyFrom(pb.AddHostRequest(host="h9", project="web", state=HOST_STATE_FREE))
+    with pytest.raises(EventRefused, match="rights of its author were withdrawn since it was ordered"):
+        await one.walle.server.automaton.orders.submit("inventory", stored, request_id="late", timeout_s=10.0)
+    assert "h9" not in one.walle.server.automaton.machines
+
+
 async def test_an_order_with_grants_of_a_newer_version_waits_for_it(one: Guarded) -> None:
     stored = pb.Order(by="ann", access='{"name": "ann", "grants": {"operator": [{"racks": ["r1"]}]}}')
     stored.start_operation.CopyFrom(pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT))

@@ -104,6 +104,8 @@ class Handling:
         if what is None or what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
         self._world.check_reach(change, what, getattr(order, what), order.access)
+        if order.may_import:
+            self._world.check_reach(change, "import_host", getattr(order, what), order.access)
         handlers[what]()
 
     def _add_scenario(self, change: Change, order: Order) -> None:
