@@ -102,7 +102,7 @@ BAD = {
         gzip.compress(b"{}")[:-5] + b"\0" * 5, 400, "invalid_argument", "not valid gzip", GZIP
     ),
     "gzip and garbage": Bad(gzip.compress(b"{}") + b"x", 400, "invalid_argument", "gzip", GZIP),
-    "a gzip bomb": Bad(gzip.compress(b" " * 50_000_000, 9), 413, "resource_exhausted", "after decompression", GZIP),
+    "a gzip bomb": Bad(gzip.compress(b" " * 5_000_000), 413, "resource_exhausted", "after decompression", GZIP),
     "deflate": Bad(
         zlib.compress(b"{}"),
         415,
