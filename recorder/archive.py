@@ -11,63 +11,29 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from hqpb.v1 import instance_pb2
 from recorder import decision_tables
+from recorder.day_file import (
+    BASE,
+    DAY_MS,
+    FORMAT,
+    Selection,
+    begin_day,
+    create_day,
+    day_start,
+    file_size,
+    open_to_read,
+    read_age,
+    read_instances,
+)
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
+from recorder.gaps import Gap, is_asked_for, join_gap
 from recorder.observed import DELETED, Row, is_ready
-
-DAY_MS: Final = 86_400_000
-_BASE: Final = 0  # a row of what there was when the file began: no event
-_FORMAT: Final = 1
-_SCHEMA: Final = f"""
-CREATE TABLE change(
-    seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, kind INTEGER NOT NULL, cluster TEXT NOT NULL,
-    instance TEXT NOT NULL, service TEXT NOT NULL, node TEXT NOT NULL, version INTEGER NOT NULL,
-    ready INTEGER NOT NULL, reason TEXT NOT NULL, message TEXT NOT NULL, body BLOB NOT NULL);
-CREATE INDEX by_instance ON change(cluster, instance, seq);
-CREATE INDEX by_service ON change(service, at_ms);
-CREATE INDEX by_node ON change(node, at_ms);
-CREATE TABLE gap(seq INTEGER PRIMARY KEY, cluster TEXT NOT NULL, since_ms INTEGER NOT NULL, until_ms INTEGER,
-    reason TEXT NOT NULL);
-CREATE TABLE known(cluster TEXT PRIMARY KEY, until_ms INTEGER NOT NULL);
-PRAGMA user_version = {_FORMAT};
-"""
-
-
-class Gap(NamedTuple):
-    """Nothing was heard from a location, or a server (`server_name`). `until_ms` None: it has not ended."""
-
-    cluster: str
-    since_ms: int
-    until_ms: int | None
-    reason: str
-
-
-def server_name(server: str) -> str:
-    """What CMS, Nanny and Wall-E are called beside the locations, whose names cannot begin so."""
-    return f"@{server}"
-
-
-@dataclass(frozen=True, slots=True)
-class Selection:
-    """Which instances. Empty: all."""
-
-    service: str = ""
-    instance: str = ""
-    node: str = ""
-    cluster: str = ""
-
-    def condition(self) -> tuple[str, list[str]]:
-        """SQL over `change`, and its parameters."""
-        fields = {"service": self.service, "instance": self.instance, "node": self.node, "cluster": self.cluster}
-        named = {name: value for name, value in fields.items() if value}
-        return "".join(f" AND {name} = ?" for name in named), list(named.values())
 
 
 class Moment(NamedTuple):
@@ -125,7 +91,7 @@ class Archive:
             if self._writing is None:
                 return
             try:
-                self._writing[1].execute(f"PRAGMA user_version = {_FORMAT}")
+                self._writing[1].execute(f"PRAGMA user_version = {FORMAT}")
             except BaseException:
                 self._let_go()
                 raise
@@ -133,14 +99,14 @@ class Archive:
     def newest(self, cluster: str) -> tuple[dict[str, instance_pb2.Instance], int]:
         """What the record has last of a location, by id, and when that was known; 0: nothing is on record."""
         for path in reversed(self._files()):
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 until_ms = file.execute(
                     "SELECT max(until_ms) FROM (SELECT until_ms FROM known WHERE cluster = :cluster"
                     " UNION ALL SELECT max(at_ms) FROM change WHERE cluster = :cluster)",
                     {"cluster": cluster},
                 ).fetchone()[0]
                 if until_ms is not None:
-                    rows = _rows_at(file, _day_start(path) + 2 * DAY_MS, Selection(cluster=cluster))
+                    rows = read_instances(file, day_start(path) + 2 * DAY_MS, Selection(cluster=cluster))
                     return {one.meta.id: one for one in rows}, until_ms
         return {}, 0
 
@@ -180,7 +146,7 @@ class Archive:
         files = self._files()
         gone = files[: max(0, len(files) - self._keep_days)]
         left = files[len(gone) :]
-        while len(left) > 1 and sum(_size(path) for path in left) > self._max_bytes:
+        while len(left) > 1 and sum(file_size(path) for path in left) > self._max_bytes:
             gone.append(left.pop(0))
         for path in gone:
             for each in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
@@ -189,26 +155,26 @@ class Archive:
 
     def size(self) -> int:
         """Bytes on disk."""
-        return sum(_size(path) for path in self._files())
+        return sum(file_size(path) for path in self._files())
 
     def at(self, when_ms: int, which: Selection, sees: Callable[[str], bool] = lambda _: True) -> Moment:
         """The instances as they were known at a time, by cluster and id; nothing of locations that are not seen."""
-        path = next((one for one in reversed(self._files()) if _day_start(one) <= when_ms), None)
+        path = next((one for one in reversed(self._files()) if day_start(one) <= when_ms), None)
         if path is None:
             return Moment([], 0, "nothing was recorded before")
-        with closing(_reading(path)) as file:
-            instances = _rows_at(file, when_ms, which)
-            age_ms, gap = _knowledge(file, when_ms, which.cluster, sees)
+        with closing(open_to_read(path)) as file:
+            instances = read_instances(file, when_ms, which)
+            age_ms, gap = read_age(file, when_ms, which.cluster, sees)
         return Moment(instances, age_ms, gap)
 
     def events(self, which: Selection, since_ms: int, until_ms: int) -> Iterator[tuple[str, Row]]:
         """Changes in [since, until), latest first, each with a token to go on after it."""
         more, parameters = which.condition()
         for path in reversed(self._files_between(since_ms, until_ms)):
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 found = file.execute(
                     "SELECT seq, at_ms, kind, cluster, instance, service, node, version, ready, reason, message, x''"  # nosec B608: only names of columns
-                    f" FROM change WHERE kind > {_BASE} AND at_ms >= ? AND at_ms < ?{more} ORDER BY seq DESC",
+                    f" FROM change WHERE kind > {BASE} AND at_ms >= ? AND at_ms < ?{more} ORDER BY seq DESC",
                     (since_ms, until_ms, *parameters),
                 )
                 for seq, *rest in found:
@@ -221,26 +187,26 @@ class Archive:
         """
         found: list[Gap] = []
         for path in self._files():
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 rows = file.execute("SELECT cluster, since_ms, until_ms, reason FROM gap ORDER BY seq")
                 for gap in map(Gap._make, rows):
-                    _join(found, gap)
+                    join_gap(found, gap)
         overlapping = [
             gap for gap in found if gap.since_ms < until_ms and (gap.until_ms is None or gap.until_ms > since_ms)
         ]
-        return [gap for gap in reversed(overlapping) if _is_asked_for(gap.cluster, cluster)]
+        return [gap for gap in reversed(overlapping) if is_asked_for(gap.cluster, cluster)]
 
     def decisions(self, since_ms: int, until_ms: int) -> Iterator[tuple[str, DecisionRow]]:
         """What servers decided in [since, until), latest first, each with a token to go on after it."""
         for path in reversed(self._files_between(since_ms, until_ms)):
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 for seq, row in decision_tables.decisions(file, since_ms, until_ms):
                     yield f"{path.stem}/{seq}", row
 
     def newest_decision(self, server: str) -> int:
         """When the newest decision on record of a server is from; 0: there is none."""
         for path in reversed(self._files()):
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 if at_ms := decision_tables.newest_decision(file, server):
                     return at_ms
         return 0
@@ -249,13 +215,13 @@ class Archive:
         """The ledger of the CMS before a time, from the last beginning at or before `since` on."""
         is_begun = False
         for path in self._files_between(since_ms, until_ms):
-            with closing(_reading(path)) as file:
+            with closing(open_to_read(path)) as file:
                 for chunk in decision_tables.ledger_chunks(file, since_ms, until_ms, is_begun=is_begun):
                     is_begun = True
                     yield chunk
 
     def _files_between(self, since_ms: int, until_ms: int) -> list[Path]:
-        return [one for one in self._files() if _day_start(one) < until_ms and _day_start(one) + DAY_MS > since_ms]
+        return [one for one in self._files() if day_start(one) < until_ms and day_start(one) + DAY_MS > since_ms]
 
     def counts(self, which: Selection, times_ms: Sequence[int]) -> list[ReadinessCount]:
         """How many instances there were at these rising times, and how many of them ready."""
@@ -287,13 +253,13 @@ class Archive:
         path = self._directory / f"{datetime.fromtimestamp(day * DAY_MS / 1000, UTC):%Y-%m-%d}.sqlite"
         before = [one for one in self._files() if one < path]
         if not path.exists():
-            _make_whole(path, before[-1] if before else None, day * DAY_MS)
+            create_day(path, before[-1] if before else None, day * DAY_MS)
         file = sqlite3.connect(path, check_same_thread=False, timeout=5.0)
         try:
             file.execute("PRAGMA journal_mode = WAL")
             file.execute("PRAGMA synchronous = NORMAL")
             if not file.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                _begin(file, before[-1] if before else None, day * DAY_MS)
+                begin_day(file, before[-1] if before else None, day * DAY_MS)
             decision_tables.create_tables(file)
         except BaseException:
             file.close()
@@ -307,96 +273,6 @@ class Archive:
             self._writing = None
 
 
-def _make_whole(path: Path, before: Path | None, day_ms: int) -> None:
-    """Begin a day's file under another name: whoever reads it finds it whole, or not at all."""
-    begun = path.with_name(f"new-{path.name}")
-    begun.unlink(missing_ok=True)
-    with closing(sqlite3.connect(begun, timeout=5.0)) as file:
-        _begin(file, before, day_ms)
-        decision_tables.create_tables(file)
-    begun.rename(path)
-
-
-def _begin(file: sqlite3.Connection, before: Path | None, day_ms: int) -> None:
-    """Begin a day with all that there was, and with the gaps that have not ended."""
-    base: list[Row] = []
-    gaps: list[Gap] = []
-    known: list[tuple[str, int]] = []
-    if before is not None:
-        with closing(_reading(before)) as earlier:
-            for one in _rows_at(earlier, day_ms + DAY_MS, Selection()):
-                meta = one.meta
-                body = one.SerializeToString()
-                base.append(
-                    Row(
-                        day_ms,
-                        _BASE,
-                        meta.cluster,
-                        meta.id,
-                        meta.service_id,
-                        one.spec.node_name,
-                        0,
-                        is_ready(one),
-                        "",
-                        "",
-                        body,
-                    )
-                )
-            found = earlier.execute("SELECT cluster, since_ms, until_ms, reason FROM gap WHERE until_ms IS NULL")
-            gaps = [Gap._make(row) for row in found]
-            known = earlier.execute("SELECT cluster, until_ms FROM known").fetchall()
-    with file:
-        file.executescript(f"BEGIN;{_SCHEMA}")
-        file.executemany("INSERT INTO change VALUES(NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", base)
-        file.executemany("INSERT INTO gap VALUES(NULL, ?, ?, ?, ?)", gaps)
-        file.executemany("INSERT INTO known VALUES(?, ?)", known)
-
-
-def _reading(path: Path) -> sqlite3.Connection:
-    return sqlite3.connect(
-        f"file:{path}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
-    )  # one after the other
-
-
-def _rows_at(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
-    more, parameters = which.condition()
-    found = file.execute(
-        "SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?"  # nosec B608: only names of columns
-        f"{more} GROUP BY cluster, instance) AND length(body) > 0 ORDER BY cluster, instance",
-        (when_ms, *parameters),
-    )
-    return [instance_pb2.Instance.FromString(body) for (body,) in found]
-
-
-def _knowledge(file: sqlite3.Connection, when_ms: int, cluster: str, sees: Callable[[str], bool]) -> tuple[int, str]:
-    """How old what is known at a time is, and why."""
-    open_gaps = file.execute(
-        "SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?)"
-        " ORDER BY since_ms",
-        (when_ms, when_ms),
-    )
-    for since_ms, reason, of in open_gaps:
-        if _is_asked_for(of, cluster) and sees(of):
-            return when_ms - since_ms if since_ms else 0, f"{of}: {reason}" if of else reason
-    known = file.execute("SELECT cluster, until_ms FROM known").fetchall()
-    until_ms = min((at_ms for of, at_ms in known if _is_asked_for(of, cluster) and sees(of)), default=when_ms)
-    return max(0, when_ms - until_ms), ""
-
-
-def _is_asked_for(name: str, cluster: str) -> bool:
-    """Whether a gap is of this location or server; `cluster` empty: of any location."""
-    return cluster == name if cluster else not name.startswith(server_name(""))
-
-
-def _join(found: list[Gap], gap: Gap) -> None:
-    """Add a gap; the same one in the next day's file replaces it."""
-    for number, earlier in enumerate(found):
-        if earlier[:2] == gap[:2]:
-            found[number] = gap
-            return
-    found.append(gap)
-
-
 def _follow(state: dict[tuple[str, str], bool], row: Row) -> int:
     """Apply a change; return how many more instances are ready."""
     key = (row.cluster, row.instance)
@@ -404,11 +280,3 @@ def _follow(state: dict[tuple[str, str], bool], row: Row) -> int:
     if row.kind != DELETED:
         state[key] = bool(row.ready)
     return state.get(key, False) - before
-
-
-def _size(path: Path) -> int:
-    return sum(each.stat().st_size for each in (path, path.with_name(path.name + "-wal")) if each.exists())
-
-
-def _day_start(path: Path) -> int:
-    return int(datetime.strptime(path.stem, "%Y-%m-%d").replace(tzinfo=UTC).timestamp() * 1000)

@@ -9,9 +9,10 @@ from itertools import islice
 from typing import Final
 
 from historypb.v1 import history_pb2 as pb
-from recorder.archive import Archive, server_name
+from recorder.archive import Archive
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
+from recorder.gaps import server_name
 from recorder.history_api import SERVICE, gap_token, page_size, span_of, timestamp
 from recorder.record_readers import RecordReaders
 from serving.calls.methods import Answer, Call, Method

@@ -9,7 +9,9 @@ from typing import Any, Final
 from google.protobuf import duration_pb2, timestamp_pb2
 
 from historypb.v1 import history_pb2 as pb
-from recorder.archive import Archive, Gap, Selection
+from recorder.archive import Archive
+from recorder.day_file import Selection
+from recorder.gaps import Gap
 from recorder.observed import Row
 from recorder.record_readers import RecordReaders
 from serving.calls.methods import Answer, Call, Method, ServiceTable

@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from hqclient import Client, HqApiError
-from recorder.archive import DAY_MS, Archive, Gap, server_name
+from recorder.archive import Archive
+from recorder.day_file import DAY_MS
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
+from recorder.gaps import Gap, server_name
 from recorder.observed import ObservedLocation, Row, Step
 from recorder.servers import ServerSource
 from serving.clock import Clock

@@ -18,8 +18,7 @@ from nanny.automaton.service import RunningAction
 from nanny.automaton.states import SnapshotEvent
 from nanny.records.services import steps_of, tuple_of
 from nanny.rollout.judge import Findings, is_calm
-from nanny.rollout.plan import (
-    NOT_SWITCHED,
+from nanny.rollout.moves import (
     AskCheck,
     Begin,
     Failed,
@@ -30,10 +29,9 @@ from nanny.rollout.plan import (
     StepOver,
     Switch,
     Wait,
-    awaited_keys,
-    next_step,
 )
-from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
+from nanny.rollout.plan import awaited_keys, next_step
+from nanny.rollout.views import NOT_SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched_instance
 from nanny.world.leave import ApprovalAnswer

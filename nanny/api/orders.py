@@ -14,7 +14,7 @@ from control import Controller, Events
 from hqpb.v1.instance_pb2 import Instance
 from nanny.actions.contents import Contents
 from nanny.records import kinds
-from nanny.records.handler import MAX_CHUNKS
+from nanny.records.stored_snapshots import MAX_CHUNKS
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted_content
 from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same

@@ -15,7 +15,7 @@ from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
 from nanny.records import kinds
 from nanny.records.services import CURRENT, service_of
-from nanny.rollout.plan import failures
+from nanny.rollout.failures import failures
 from nanny.rollout.views import RolloutProgress, Stage, Stages
 from nanny.snapshots.content import Content
 from nannypb.v1 import service_pb2 as pb

@@ -36,6 +36,7 @@ class Stage(enum.StrEnum):
 SWITCHED = frozenset(
     {Stage.DONE, Stage.SETTLING, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.LOST, Stage.GONE}
 )
+NOT_SWITCHED = frozenset(Stage) - SWITCHED - {Stage.AWAY}
 
 
 Stages = Mapping[Stage, Set[Key]]

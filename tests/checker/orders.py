@@ -16,7 +16,7 @@ SERVES = Promise(
 ONCE = Promise(
     "ONCE",
     "an order that was accepted took effect exactly once, one that was refused never",
-    "nanny/records/handler.py and control/events.py: what one transaction stores and removes",
+    "nanny/records/handler.py, stored_snapshots.py and control/events.py: what one transaction stores and removes",
 )
 ARRIVES = Promise(
     "ARRIVES",

@@ -14,7 +14,8 @@ import pytest
 from console.views.timeline import TimeRange, readiness_chart
 from historypb.v1 import history_pb2 as pb
 from hqpb.v1 import instance_pb2 as ipb
-from recorder.archive import Archive, Gap
+from recorder.archive import Archive
+from recorder.gaps import Gap
 from recorder.observed import Row
 from recorder.server import RecorderProcess
 from serving.calls.incoming import RequestIds

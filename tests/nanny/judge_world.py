@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from nanny.actions.progress_clock import Meter
-from nanny.rollout import plan
+from nanny.rollout import moves, plan
 from nanny.rollout.judge import is_calm
 from nanny.rollout.policy import Policy
-from nanny.rollout.views import Key, RolloutProgress, Stage, Stages, keys_in
+from nanny.rollout.views import NOT_SWITCHED, Key, RolloutProgress, Stage, Stages, keys_in
 
 TICK_S: Final = 5.0
 REPORT_S: Final = 20.0
@@ -173,7 +173,7 @@ class Order:
     policy: Policy
     revision: str = NEW
     progress: RolloutProgress = field(default_factory=RolloutProgress)
-    end: plan.Step | None = None
+    end: moves.Step | None = None
     largest: int = 0
     switched: int = 0
     promotes_at_s: float | None = None
@@ -192,7 +192,7 @@ class Order:
         self.progress = replace(self.progress, ailing=ailing, proven=is_back, trusted=is_back)
         return self
 
-    def run(self, longest_s: float = FOREVER_S) -> plan.Step:
+    def run(self, longest_s: float = FOREVER_S) -> moves.Step:
         """Until it ends, or holds for good."""
         until = self.world.now_s + longest_s
         while self.end is None and self.world.now_s < until:
@@ -217,7 +217,7 @@ class Order:
         fell = (progress.fell | found.fell) - found.recovered
         self.progress = progress = replace(progress, fell=fell, failed=progress.failed | found.failed)
         if self.aborts_at_s is not None and self.world.now_s >= self.aborts_at_s:
-            self.end = plan.Failed("aborted")
+            self.end = moves.Failed("aborted")
             return
         if self.promotes_at_s is not None and self.world.now_s >= self.promotes_at_s:
             self.progress = progress = replace(progress, promoted=progress.steps_over + 1)
@@ -225,7 +225,7 @@ class Order:
         if step is not None and step.hold_s and not (step.check or progress.batch or self.world.away):
             self.meter.note_held()
         self._note_switched()
-        to_switch = len(keys_in(stages, *plan.NOT_SWITCHED).intersection(progress.batch))
+        to_switch = len(keys_in(stages, *NOT_SWITCHED).intersection(progress.batch))
         mark = (
             *(self.meter.evidence.progress, progress.batch, to_switch, frozenset(self.world.away), progress.proven),
             progress.steps_over,
@@ -235,7 +235,7 @@ class Order:
         self.meter.note_calm(is_calm=not progress.batch and is_calm(stages, progress), is_disturbed=is_disturbed)
         self._obey(self._step(stages))
 
-    def _step(self, stages: Stages) -> plan.Step:
+    def _step(self, stages: Stages) -> moves.Step:
         meter = self.meter
         return plan.next_step(self.policy, stages, self.progress, meter.stalled_s, meter.calm_s, meter.step_s)
 
@@ -245,39 +245,39 @@ class Order:
         over = self.progress.steps_over
         self.most_switched[over] = max(count, self.most_switched.get(over, 0))
 
-    def _obey(self, step: plan.Step) -> None:
+    def _obey(self, step: moves.Step) -> None:
         progress = self.progress
         match step:
-            case plan.Begin(batch):
+            case moves.Begin(batch):
                 self.largest = max(self.largest, len(batch))
                 self.progress = replace(progress, batch=batch)
                 self.meter.begin_step()
-            case plan.Switch(instances):
+            case moves.Switch(instances):
                 self.switched += len(instances)
                 for key in instances:
                     host = self.world.host(key)
                     host.wanted, host.seen = self.revision, False
-            case plan.GiveBack(failed):
+            case moves.GiveBack(failed):
                 failed_now = progress.failed | set(failed)
                 self.progress = replace(progress, batch=(), batches_done=progress.batches_done + 1, failed=failed_now)
-            case plan.Prove(instances) | plan.Finished(_, instances) if not self._have_reported(instances):
+            case moves.Prove(instances) | moves.Finished(_, instances) if not self._have_reported(instances):
                 pass
-            case plan.Prove() | plan.StepOver() | plan.AskCheck():
+            case moves.Prove() | moves.StepOver() | moves.AskCheck():
                 self._obey_step(step)
-            case plan.Finished() | plan.Failed():
+            case moves.Finished() | moves.Failed():
                 self.end = step
 
-    def _obey_step(self, step: plan.Prove | plan.StepOver | plan.AskCheck) -> None:
-        if isinstance(step, plan.Prove):
+    def _obey_step(self, step: moves.Prove | moves.StepOver | moves.AskCheck) -> None:
+        if isinstance(step, moves.Prove):
             self.progress = replace(self.progress, proven=True)
             return
-        if isinstance(step, plan.StepOver):
+        if isinstance(step, moves.StepOver):
             self.progress = replace(self.progress, steps_over=self.progress.steps_over + 1)
             self.meter.begin_step()
             return
         verdict = self.check(self.world)
         if verdict is False:
-            self.end = plan.Failed("the check is beyond its bound")
+            self.end = moves.Failed("the check is beyond its bound")
         elif verdict and not self.world.away:
             self.meter.note_held()
 

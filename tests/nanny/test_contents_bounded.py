@@ -13,8 +13,8 @@ from nanny.actions.unused import UnusedContents
 from nanny.api.orders import NannyOrders
 from nanny.automaton.states import Target
 from nanny.records import kinds
-from nanny.records.handler import MAX_CHUNKS
 from nanny.records.history import KEPT
+from nanny.records.stored_snapshots import MAX_CHUNKS
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.methods import Call

@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from control.amounts import Amount
-from nanny.rollout import judge, plan
+from nanny.rollout import batches, failures, judge, moves, plan
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import SWITCHED, Stage
 from tests.nanny.judge_world import NEW, OLD, Host, Looks, Order, Program, World, good, never
@@ -149,7 +149,7 @@ def succeeds(scenario: Scenario, size: int, policy: Policy) -> None:
     """A good revision becomes ACTIVE, and the floor holds: failures of their own are counted out."""
     order = Order(scenario(size), policy).begin()
     end = order.run()
-    assert isinstance(end, plan.Finished), f"{policy.max_unavailable} of {size}: {end}"
+    assert isinstance(end, moves.Finished), f"{policy.max_unavailable} of {size}: {end}"
     floor = size - policy.unavailable(size) - policy.failures(size)
     assert order.world.lowest >= floor, f"{order.world.lowest} of {size} served"
 
@@ -160,11 +160,11 @@ def is_caught(scenario: Scenario, size: int, policy: Policy) -> None:
     end = order.run()
     what = f"{policy.max_unavailable} and {policy.max_failures} of {size}: {end}"
     killer = order.world.kills_after_s is not None
-    assert isinstance(end, plan.Failed) or (killer and "holds" in getattr(end, "why", "")), what
+    assert isinstance(end, moves.Failed) or (killer and "holds" in getattr(end, "why", "")), what
     lost = policy.failures(size) + 2 * policy.unavailable(size)
     assert order.world.lowest >= size - lost, f"{order.world.lowest} served, {what}"
     back = Order(order.world, policy, OLD).begin(order.progress.ailing)
-    assert isinstance(back.run(), plan.Finished), f"{what}; back: {back.end}"
+    assert isinstance(back.run(), moves.Finished), f"{what}; back: {back.end}"
     assert all(host.wanted == OLD for host in order.world.hosts)
 
 
@@ -186,17 +186,17 @@ def test_no_bad_revision_becomes_active_and_one_can_always_roll_back(
 
 def test_a_revision_that_crashes_after_two_minutes_costs_its_first_batch() -> None:
     order = Order(BAD["crashes every 2 min"](30), Policy()).begin()
-    assert isinstance(order.run(), plan.Failed)
+    assert isinstance(order.run(), moves.Failed)
     assert order.switched == 3
 
 
 def test_a_host_that_a_bad_revision_broke_does_not_keep_the_others_from_the_way_back() -> None:
     made = World(6, {OLD: good, NEW: never})
     order = Order(made, Policy()).begin()
-    assert isinstance(order.run(), plan.Failed)
+    assert isinstance(order.run(), moves.Failed)
     made.programs[OLD] = on({0}, lambda number, age_s: Looks(age_s > 1e5))
     back = Order(made, Policy(), OLD).begin(order.progress.ailing)
-    assert isinstance(back.run(), plan.Finished), back.end
+    assert isinstance(back.run(), moves.Finished), back.end
 
 
 SIX, THIRTY = (6, Policy()), (30, Policy())
@@ -256,16 +256,20 @@ def test_without_telling_the_dead_from_those_that_fail_a_good_revision_fails(mon
 
 def test_without_tolerance_in_the_room_a_roll_out_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     succeeds(world(on({2}, never), own={2}), 6, replace(SIX[1], locations=("a", "b")))
-    right = plan._room
+    right = batches.batch_room
     monkeypatch.setattr(
-        plan, "_room", lambda policy, stages, progress: right(policy, stages, replace(progress, failed=frozenset()))
+        batches,
+        "batch_room",
+        lambda policy, stages, progress: right(policy, stages, replace(progress, failed=frozenset())),
     )
     _breaks(succeeds, world(on({2}, never), own={2}), 6, replace(SIX[1], locations=("a", "b")))
 
 
 def test_without_counting_what_fell_a_bad_revision_becomes_active(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = plan.failures
-    monkeypatch.setattr(plan, "failures", lambda stages, progress: right(stages, replace(progress, fell=frozenset())))
+    right = failures.failures
+    monkeypatch.setattr(
+        failures, "failures", lambda stages, progress: right(stages, replace(progress, fell=frozenset()))
+    )
     _breaks(is_caught, BAD["readiness comes and goes"], *SIX)
 
 
@@ -290,5 +294,5 @@ def test_an_explicit_zero_of_failures_is_zero_and_a_share_is_at_least_one_of_fiv
 
 
 def test_dead_stages_are_switched_ones() -> None:
-    assert set(plan._DEAD) <= SWITCHED
-    assert Stage.GONE in plan._DEAD
+    assert set(failures._DEAD) <= SWITCHED
+    assert Stage.GONE in failures._DEAD

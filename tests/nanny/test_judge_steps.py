@@ -9,7 +9,7 @@ import pytest
 
 from control.amounts import Amount
 from control.waves import WaveStep, reach_in
-from nanny.rollout import plan
+from nanny.rollout import moves, plan
 from nanny.rollout.policy import Policy
 from tests.nanny.judge_world import OLD, Order, World
 from tests.nanny.test_judge import BAD, GOOD, Scenario
@@ -33,7 +33,7 @@ def in_steps(scenario: Scenario, size: int, check: Callable[[World], bool | None
 
 def goes_back(order: Order) -> None:
     back = Order(order.world, order.policy, OLD).begin(order.progress.ailing)
-    assert isinstance(back.run(), plan.Finished), back.end
+    assert isinstance(back.run(), moves.Finished), back.end
     assert all(host.wanted == OLD for host in order.world.hosts)
 
 
@@ -42,11 +42,11 @@ def goes_back(order: Order) -> None:
 def test_every_good_revision_waits_for_people_and_becomes_active(what: str, size: int) -> None:
     order = in_steps(GOOD[what], size)
     waits = order.run(TWO_HOURS_S)
-    assert isinstance(waits, plan.Wait), waits
+    assert isinstance(waits, moves.Wait), waits
     assert order.progress.steps_over == len(CANARY) - 1, waits
     order.promotes_at_s = order.world.now_s
     end = order.run()
-    assert isinstance(end, plan.Finished), end
+    assert isinstance(end, moves.Finished), end
     policy = order.policy
     assert order.world.lowest >= size - policy.unavailable(size) - policy.failures(size)
     for over, most in order.most_switched.items():
@@ -61,20 +61,20 @@ def test_no_bad_revision_becomes_active_whoever_promotes_it(what: str, size: int
     order.promotes_at_s = 0.0
     end = order.run()
     killer = order.world.kills_after_s is not None
-    assert isinstance(end, plan.Failed) or (killer and "holds" in getattr(end, "why", "")), end
+    assert isinstance(end, moves.Failed) or (killer and "holds" in getattr(end, "why", "")), end
     goes_back(order)
 
 
 @pytest.mark.parametrize("what", ["crashes every 25 s", "crashes every 2 min", "crashes every 4 min", "never ready"])
 def test_a_bad_revision_costs_its_canary_and_one_in_its_place(what: str) -> None:
     order = in_steps(BAD[what], 30)
-    assert isinstance(order.run(), plan.Failed)
+    assert isinstance(order.run(), moves.Failed)
     assert order.switched <= 1 + order.policy.failures(30)
 
 
 def test_a_check_alone_tells_a_revision_that_stays_ready_but_serves_errors() -> None:
     order = in_steps(GOOD["good"], 30, check=lambda world: world.now_s < 800.0)
-    assert isinstance(order.run(), plan.Failed)
+    assert isinstance(order.run(), moves.Failed)
     assert order.switched == 1
     goes_back(order)
 
@@ -83,7 +83,7 @@ def test_a_check_alone_tells_a_revision_that_stays_ready_but_serves_errors() -> 
 def test_what_a_check_does_not_know_is_waited_for(answer: bool | None) -> None:
     """Without an answer nothing is switched, however long that is; with one it goes on."""
     order = in_steps(GOOD["good"], 6, check=lambda world: answer if world.now_s > TWO_HOURS_S else None)
-    assert isinstance(order.run(TWO_HOURS_S), plan.AskCheck)
+    assert isinstance(order.run(TWO_HOURS_S), moves.AskCheck)
     assert order.switched == 1
     order.run(1_800.0)
     assert order.progress.steps_over == (4 if answer else 2)
@@ -93,7 +93,7 @@ def test_what_a_check_does_not_know_is_waited_for(answer: bool | None) -> None:
 def test_people_may_abort_whenever_they_like_and_go_back(at_s: int) -> None:
     order = in_steps(GOOD["good"], 6)
     order.aborts_at_s = float(at_s)
-    assert order.run() == plan.Failed("aborted")
+    assert order.run() == moves.Failed("aborted")
     goes_back(order)
 
 

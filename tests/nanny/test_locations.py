@@ -13,7 +13,8 @@ from nanny.actions.stages import stages_of
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import ManagedService, SnapshotState
 from nanny.automaton.states import Action, Current, Target
-from nanny.rollout.plan import Begin, Finished, Wait, next_step
+from nanny.rollout.moves import Begin, Finished, Wait
+from nanny.rollout.plan import next_step
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key, RolloutProgress, Stage, keys_in
 from nanny.snapshots.content import Content, read_content

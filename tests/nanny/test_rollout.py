@@ -12,7 +12,7 @@ import pytest
 
 from control.amounts import Amount
 from control.waves import WaveStep
-from nanny.rollout.plan import (
+from nanny.rollout.moves import (
     AskCheck,
     Begin,
     Failed,
@@ -23,8 +23,8 @@ from nanny.rollout.plan import (
     StepOver,
     Switch,
     Wait,
-    next_step,
 )
+from nanny.rollout.plan import next_step
 from nanny.rollout.policy import Policy
 from nanny.rollout.views import Key, RolloutProgress, Stage, Stages
 

@@ -9,7 +9,7 @@ import pytest
 
 from nanny.automaton.states import Current, SnapshotEvent
 from nanny.automaton.table import TABLE, State
-from nanny.rollout import plan
+from nanny.rollout import batches, failures, plan
 from tests.nanny import test_automaton as promises
 from tests.nanny import test_rollout as model
 from tests.nanny.search import Search
@@ -54,10 +54,10 @@ def _breaks(promise: Callable[[Search], None], search: Search) -> bool:
 
 
 def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = plan._excess
+    right = failures.find_excess
     monkeypatch.setattr(
         plan,
-        "_excess",
+        "find_excess",
         lambda policy, stages, progress, late=(): right(policy, stages, replace(progress, proven=True), late),
     )
     with pytest.raises(AssertionError):
@@ -66,7 +66,7 @@ def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyP
 
 def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        plan, "_room", lambda policy, stages, progress: policy.unavailable(sum(map(len, stages.values())))
+        batches, "batch_room", lambda policy, stages, progress: policy.unavailable(sum(map(len, stages.values())))
     )
     monkeypatch.setattr(plan, "_due", lambda *_: [])
     with pytest.raises(AssertionError):
@@ -74,7 +74,7 @@ def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.Monk
 
 
 def test_the_model_finds_a_batch_larger_than_allowed(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = plan._room
-    monkeypatch.setattr(plan, "_room", lambda *told: right(*told) + 1)
+    right = batches.batch_room
+    monkeypatch.setattr(batches, "batch_room", lambda *told: right(*told) + 1)
     with pytest.raises(AssertionError):
         model.test_no_world_brings_a_roll_out_below_its_floor_or_to_a_standstill(4, 0, 1)

@@ -8,8 +8,10 @@ from pathlib import Path
 from historypb.v1 import history_pb2 as pb
 from hqclient.watch_items import Bookmark, Changes, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2, service_pb2
-from recorder.archive import DAY_MS, Archive, Gap, Selection
+from recorder.archive import Archive
+from recorder.day_file import DAY_MS, Selection
 from recorder.decision_tables import LedgerChunk
+from recorder.gaps import Gap
 from recorder.observed import ObservedLocation, Row
 
 DAY: int = 20_000 * DAY_MS

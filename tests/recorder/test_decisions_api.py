@@ -6,9 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from historypb.v1 import history_pb2 as pb
-from recorder.archive import Archive, Gap, server_name
+from recorder.archive import Archive
 from recorder.decided import DecisionRow, ReadersOf
 from recorder.decisions_api import DecisionsApi
+from recorder.gaps import Gap, server_name
 from recorder.record_readers import RecordReaders
 from serving.calls.methods import Call
 from serving.clock import SystemClock

@@ -13,7 +13,9 @@ from google.protobuf.duration_pb2 import Duration
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from historypb.v1 import history_pb2 as pb
-from recorder.archive import DAY_MS, Archive, Gap, Moment
+from recorder.archive import Archive, Moment
+from recorder.day_file import DAY_MS
+from recorder.gaps import Gap
 from recorder.history_api import HistoryApi
 from recorder.observed import Row
 from recorder.record_readers import RecordReaders

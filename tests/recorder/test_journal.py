@@ -15,7 +15,9 @@ import pytest
 from hqclient.errors import HqApiError
 from hqclient.watch_items import Bookmark, Changes, Interrupted, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2
-from recorder.archive import Archive, DirectoryInUse, Gap, Selection
+from recorder.archive import Archive, DirectoryInUse
+from recorder.day_file import Selection
+from recorder.gaps import Gap
 from recorder.journal import Journal
 from recorder.observed import Row
 from serving.clock import ManualClock

@@ -1,0 +1,33 @@
+"""When nothing was heard from a location or a server."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Gap(NamedTuple):
+    """Nothing was heard from a location, or a server (`server_name`). `until_ms` None: it has not ended."""
+
+    cluster: str
+    since_ms: int
+    until_ms: int | None
+    reason: str
+
+
+def server_name(server: str) -> str:
+    """What CMS, Nanny and Wall-E are called beside the locations, whose names cannot begin so."""
+    return f"@{server}"
+
+
+def is_asked_for(name: str, cluster: str) -> bool:
+    """Whether a gap is of this location or server; `cluster` empty: of any location."""
+    return cluster == name if cluster else not name.startswith(server_name(""))
+
+
+def join_gap(found: list[Gap], gap: Gap) -> None:
+    """Add a gap; the same one in the next day's file replaces it."""
+    for number, earlier in enumerate(found):
+        if earlier[:2] == gap[:2]:
+            found[number] = gap
+            return
+    found.append(gap)
