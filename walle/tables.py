@@ -122,12 +122,6 @@ MEMBERSHIP: Final[Mapping[tuple[MembershipChange, HostState], MembershipRule]] =
     (MembershipChange.REMOVE, HOST_STATE_PROBATION): _OUT,
 }
 
-# Preorders cannot ignore CMSs; all other changes can.
-MAY_IGNORE_CMS: Final = frozenset(MembershipChange) - {
-    MembershipChange.ADD_PREORDERED,
-    MembershipChange.ADD_PREORDERED_PREPARE,
-}
-
 
 class NotPossible(ValueError):
     """A host in this state cannot be changed so; the message says what to do."""

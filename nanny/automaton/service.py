@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
-from nanny.automaton.states import ACTIONS, LIVE, Action, Current, Target
+from nanny.automaton.states import ACTIONS, Action, Current, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,6 @@ class ManagedService:
     def wanted_active(self) -> str:
         """The snapshot whose target is ACTIVE; empty: none."""
         return next((one for one, state in self.tuples.items() if state.target is Target.ACTIVE), "")
-
-    def is_live(self) -> bool:
-        """Some instance may be running."""
-        return any(state.current in LIVE or state.overrides for state in self.tuples.values())
 
     def with_tuple(self, snapshot: str, state: SnapshotState | None) -> ManagedService:
         """The same with one tuple changed or removed."""

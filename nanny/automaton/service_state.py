@@ -57,11 +57,3 @@ def _shows(state: SnapshotState) -> ServiceState:
         return ServiceState.UPDATING
     shows = SHOWS[state.current]
     return ServiceState.BROKEN if state.overrides and shows is ServiceState.OFFLINE else shows
-
-
-def at_rest(service: ManagedService) -> bool:
-    """No action is running, and no snapshot waits for another one."""
-    return all(
-        state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING
-        for state in service.tuples.values()
-    )

@@ -39,12 +39,6 @@ class SnapshotAutomaton:
         """A new snapshot was added: it is HEAD."""
         return replace(service, head=snapshot)
 
-    def pause_service(self, service: ManagedService) -> ManagedService:
-        return replace(service, paused=True)
-
-    def resume_service(self, service: ManagedService) -> ManagedService:
-        return replace(service, paused=False)
-
     def set_target(
         self, service: ManagedService, snapshot: str, target: Target, *, fill: bool = False
     ) -> ManagedService:

@@ -12,6 +12,7 @@ from typing import Final
 import grpc
 
 from hqclient import Client, HqApiError
+from hqclient.batches import split_batches
 from hqpb.v1 import instance_pb2
 from nanny.rollout.views import Key
 from serving.clock import Clock
@@ -19,7 +20,6 @@ from serving.clock import Clock
 log = logging.getLogger(__name__)
 
 _AT_ONCE: Final = 50
-_BATCH_BYTES: Final = 1 << 20
 _PARALLEL: Final = 16
 _RACES: Final = frozenset({"VERSION_CONFLICT", "EPOCH_CHANGED", "NOT_FOUND"})
 _REFUSALS: Final = frozenset(
@@ -184,18 +184,4 @@ def _batches(writes: Iterable[InstanceWrite]) -> Iterator[list[InstanceWrite]]:
         else:
             together[write.key[0], write.epoch, write.service].append(write)
     for alike in together.values():
-        yield from _portions(alike)
-
-
-def _portions(writes: Iterable[InstanceWrite]) -> Iterator[list[InstanceWrite]]:
-    batch: list[InstanceWrite] = []
-    size_bytes = 0
-    for write in writes:
-        own_bytes = write.after.ByteSize() if write.after is not None else 0
-        if batch and (len(batch) == _AT_ONCE or size_bytes + own_bytes > _BATCH_BYTES):
-            yield batch
-            batch, size_bytes = [], 0
-        batch.append(write)
-        size_bytes += own_bytes
-    if batch:
-        yield batch
+        yield from split_batches(alike, _AT_ONCE, lambda write: write.after.ByteSize() if write.after else 0)

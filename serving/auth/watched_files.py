@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -13,15 +13,6 @@ T = TypeVar("T")
 
 class BadSecurity(Exception):
     """A setting of security, or a file that it names, cannot be used; str() names the flag and says why."""
-
-
-class Watched(Protocol):
-    """Something that is read from files."""
-
-    name: str
-    fault: str
-
-    def reread(self) -> bool: ...
 
 
 class WatchedFiles(Generic[T]):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nanny.automaton.service import ManagedService, SnapshotState
-from nanny.automaton.states import Current, SnapshotEvent, Target
+from nanny.automaton.states import ACTIONS, LIVE, Current, SnapshotEvent, Target
 from nanny.automaton.step import SnapshotAutomaton, instance_refusal, refusal, step_refusal
 from nanny.automaton.table import TABLE, State, Table
 
@@ -15,6 +15,19 @@ PROMOTED = 2
 """The number of the step that people promote."""
 OUTCOMES = (SnapshotEvent.DONE, SnapshotEvent.FAILED, SnapshotEvent.CANCELLED)
 ARRIVED = {Target.CREATED: Current.CREATED, Target.PREPARED: Current.PREPARED, Target.ACTIVE: Current.ACTIVE}
+
+
+def is_live(service: ManagedService) -> bool:
+    """Some instance may be running."""
+    return any(state.current in LIVE or state.overrides for state in service.tuples.values())
+
+
+def is_at_rest(service: ManagedService) -> bool:
+    """No action is running, and no snapshot waits for another one."""
+    return all(
+        state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING
+        for state in service.tuples.values()
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +102,7 @@ class Search:
             if self.flags and not instance_refusal(service, snapshot):
                 yield Move(f"instance of {snapshot}", after=self._step.override_instance_target(service, snapshot))
             yield from self._words_about(service, snapshot)
-        if service.is_live():
+        if is_live(service):
             yield Move("stop", after=self._step.stop_service(service))
 
     def _words_about(self, service: ManagedService, snapshot: str) -> Iterator[Move]:

@@ -8,11 +8,11 @@ from dataclasses import replace
 import pytest
 
 from nanny.automaton.service import ManagedService
-from nanny.automaton.service_state import ServiceState, at_rest, service_state
+from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, Current, SnapshotEvent, Target
 from nanny.automaton.step import SnapshotAutomaton
 from nanny.automaton.table import ABSENT
-from tests.nanny.search import ARRIVED, Search, rows
+from tests.nanny.search import ARRIVED, Search, is_at_rest, is_live, rows
 
 C = Current
 ONLY_WITH_FLAGS = {
@@ -108,7 +108,7 @@ def test_an_activation_leaves_nothing_pending_when_actions_succeed(search: Searc
     for service in search.states:
         for order in search.orders(service):
             if order.target is Target.ACTIVE:
-                assert all(at_rest(end) for end in search.ends(order.after)), _words(service)
+                assert all(is_at_rest(end) for end in search.ends(order.after)), _words(service)
 
 
 def test_a_new_target_always_supersedes_a_stuck_one(search: Search) -> None:
@@ -147,16 +147,15 @@ def test_stop_is_offered_unless_nothing_is_live_and_ends_offline(search: Search)
     for service in search.states:
         if stop := next((order for order in search.orders(service) if order.what == "stop"), None):
             for end in search.ends(stop.after):
-                assert not end.is_live(), f"{_words(service)} / {_words(end)}"
+                assert not is_live(end), f"{_words(service)} / {_words(end)}"
                 assert service_state(end) is ServiceState.OFFLINE
         else:
             assert service_state(service) in (ServiceState.OFFLINE, ServiceState.PREPARING, ServiceState.UPDATING)
 
 
 def test_pausing_changes_no_step_and_starts_nothing(search: Search) -> None:
-    step = SnapshotAutomaton()
     for service in search.states[::5]:
-        paused = step.pause_service(service)
+        paused = replace(service, paused=True)
         assert not list(paused.running())
         for order, paused_order in zip(search.orders(service), search.orders_of(paused), strict=True):
             assert replace(paused_order.after, paused=False) == order.after

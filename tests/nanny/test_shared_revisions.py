@@ -25,6 +25,7 @@ from nanny.snapshots.wanted import INSTALLED, READY, lowered_instance, rank_of, 
 from nanny.world.pictures import ServiceView
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord
+from tests.nanny.search import is_live
 from tests.nanny.virtual_cloud import VirtualCloud, virtual_cloud
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 
@@ -87,7 +88,7 @@ class History:
 
     def order(self) -> None:
         snapshot, target = self.rng.choice("abc"), self.rng.choice(list(Target))
-        if self.rng.random() < 0.1 and self.service.is_live():
+        if self.rng.random() < 0.1 and is_live(self.service):
             self.service = self.step.stop_service(self.service)
         elif not refusal(self.service, snapshot, target):
             fill = target is Target.CREATED and self.rng.random() < 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -14,6 +14,7 @@ import click
 from hqcli.exits import Exit, code_name, exit_of_code
 from hqcli.readable import plural
 from hqcli.terminal import warn
+from hqclient.batches import split_batches
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 from hqctl.asking.failures import CREATE_IT
 from hqctl.asking.session import HqctlSession, complain, with_session
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 _READ_AGAIN = ": read it again and retry"  # HQ's advice to programs
 _IN_REQUEST = re.compile(r"\binstance\[\d+\]\.")  # position in a request, which the user never sees
 BATCH_ITEMS = 100
-BATCH_BYTES = 1024 * 1024
 OUTCOMES = {
     pb.APPLY_OUTCOME_CREATED: "created",
     pb.APPLY_OUTCOME_UPDATED: "updated",
@@ -70,7 +70,7 @@ async def _apply(session: HqctlSession, client: Client, documents: list[WrittenI
 
     results: list[pb.ApplyResult] = []
     exits: list[Exit] = []
-    for batch in batches(documents):
+    for batch in split_batches(documents, BATCH_ITEMS, lambda document: document.instance.ByteSize()):
         _progress(len(results), len(documents))
         try:
             answer = await client.apply([d.instance for d in batch], validate_only=dry_run)
@@ -98,21 +98,6 @@ def _sum_up(results: Sequence[pb.ApplyResult]) -> None:
     counted = Counter("failed" if r.HasField("error") else OUTCOMES.get(r.outcome, "stored") for r in results)
     told = ", ".join(f"{count} {word}" for word, count in counted.most_common())
     click.echo(f"{plural(len(results), 'instance')}: {told}.", err=True)
-
-
-def batches(documents: Sequence[WrittenInstance]) -> Iterator[list[WrittenInstance]]:
-    """Documents in portions that HQ takes in one request."""
-    batch: list[WrittenInstance] = []
-    size_bytes = 0
-    for document in documents:
-        own_bytes = document.instance.ByteSize()
-        if batch and (len(batch) == BATCH_ITEMS or size_bytes + own_bytes > BATCH_BYTES):
-            yield batch
-            batch, size_bytes = [], 0
-        batch.append(document)
-        size_bytes += own_bytes
-    if batch:
-        yield batch
 
 
 def tell(document: WrittenInstance, result: pb.ApplyResult, dry_run: bool) -> Exit:

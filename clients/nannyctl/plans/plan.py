@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import Protocol
 
 from descriptions.held import HeldInstance
+from hqclient.batches import split_batches
 from hqpb.v1 import instance_pb2
 from nannyctl.plans.diff import FieldChange
 
@@ -107,15 +108,12 @@ def make_plan(
 
 
 BATCH_ITEMS = 50
-BATCH_BYTES = 1024 * 1024
 
 
-def batches(
-    actions: Iterable[PlannedAction], items: int = BATCH_ITEMS, size_bytes: int = BATCH_BYTES
-) -> Iterator[list[PlannedAction]]:
+def batches(actions: Iterable[PlannedAction]) -> Iterator[list[PlannedAction]]:
     """Batches with one way of sending and one epoch each, ordered by id."""
     for _, alike in groupby(sorted(actions, key=_way), key=lambda action: _way(action)[:2]):
-        yield from _portions(alike, items, size_bytes)
+        yield from split_batches(alike, BATCH_ITEMS, lambda action: action.after.ByteSize() if action.after else 0)
 
 
 def way_of(action: PlannedAction) -> str:
@@ -129,17 +127,3 @@ def way_of(action: PlannedAction) -> str:
 
 def _way(action: PlannedAction) -> tuple[str, str, str]:
     return way_of(action), action.epoch, action.id
-
-
-def _portions(actions: Iterable[PlannedAction], items: int, size_bytes: int) -> Iterator[list[PlannedAction]]:
-    batch: list[PlannedAction] = []
-    filled_bytes = 0
-    for action in actions:
-        own_bytes = action.after.ByteSize() if action.after is not None else 0
-        if batch and (len(batch) == items or filled_bytes + own_bytes > size_bytes):
-            yield batch
-            batch, filled_bytes = [], 0
-        batch.append(action)
-        filled_bytes += own_bytes
-    if batch:
-        yield batch

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from serving.errors import InvalidRequest
+from walle.api.checking import check_new_host
 from walle.approval.protocol import is_told
-from walle.tables import MAY_IGNORE_CMS, MembershipChange, MembershipRule, NotPossible, membership_rule
+from walle.tables import MembershipChange, MembershipRule, NotPossible, membership_rule
+from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
@@ -50,11 +53,10 @@ def test_who_is_told(change: MembershipChange, state: HostState, expected: Membe
     assert membership_rule(change, state) == expected
 
 
-def test_everything_but_preorders_can_ignore_cms() -> None:
-    assert set(MembershipChange) - MAY_IGNORE_CMS == {
-        MembershipChange.ADD_PREORDERED,
-        MembershipChange.ADD_PREORDERED_PREPARE,
-    }
+def test_only_preorders_cannot_ignore_their_cms() -> None:
+    check_new_host(pb.AddHostRequest(host="a.example", project="web", ignore_cms=True))
+    with pytest.raises(InvalidRequest, match="preorders"):
+        check_new_host(pb.AddHostRequest(host="a.example", project="web", ignore_cms=True, preordered=True))
 
 
 def test_what_makes_no_sense_is_refused_by_name() -> None:

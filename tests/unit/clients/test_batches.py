@@ -1,0 +1,22 @@
+"""What is sent in batches fits in a request."""
+
+from __future__ import annotations
+
+import pytest
+
+from hqclient.batches import split_batches
+
+HALF = 1 << 19
+
+
+@pytest.mark.parametrize(
+    ("sizes", "batches"),
+    [
+        ([], []),
+        ([1, 1, 1, 1], [[1, 1, 1], [1]]),
+        ([HALF, HALF, 1], [[HALF, HALF], [1]]),
+        ([1, 4 * HALF, 1], [[1], [4 * HALF], [1]]),
+    ],
+)
+def test_a_batch_has_so_many_items_and_a_mib_at_most(sizes: list[int], batches: list[list[int]]) -> None:
+    assert list(split_batches(sizes, 3, lambda size: size)) == batches
