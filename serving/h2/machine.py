@@ -10,13 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from serving.h2 import frames, heads, hpack
-from serving.h2.control import Http2Control
+from serving.h2 import frames
 from serving.h2.frames import ConnectionFault, ErrorCode, StreamFault
+from serving.h2.hpack import LOOSE, PSEUDO, REGULAR, Field
+from serving.h2.hpack import REFUSED as FORBIDDEN
 from serving.h2.huffman import HpackError
 from serving.h2.outgoing import Http2Stream
-from serving.h2.state import BY_US, DATA, HEADERS, REFUSED, TRAILERS, Event
-from serving.head import AmbiguousHead, Head
+from serving.h2.state import BY_US, DATA, HEADERS, REFUSED, TRAILERS, Event, Http2Control
+from serving.head import AmbiguousHead, Head, join_repeated
+
+_DIGITS: Final = 15  # of a content-length: more is no length of anything
 
 
 class Http2Machine(Http2Control):
@@ -138,13 +141,13 @@ class Http2Machine(Http2Control):
         else:
             self._on_trailers(stream, fields, end=end)
 
-    def _on_trailers(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> None:
+    def _on_trailers(self, stream: Http2Stream, fields: list[Field], *, end: bool) -> None:
         if not end:
             raise StreamFault("trailers must end the stream")
         self._check_length(stream, 0, end=True)
-        self._event(TRAILERS, stream, heads.trailers(fields), end=True)
+        self._event(TRAILERS, stream, _read_trailers(fields), end=True)
 
-    def _on_request(self, stream_id: int, fields: list[hpack.Field] | None, *, end: bool) -> None:
+    def _on_request(self, stream_id: int, fields: list[Field] | None, *, end: bool) -> None:
         """`fields` None: there are too many."""
         self.last_id = stream_id
         self._opened += 1
@@ -158,9 +161,9 @@ class Http2Machine(Http2Control):
         what: Head | AmbiguousHead | None = None
         if fields is not None:
             try:
-                kind, what = HEADERS, heads.request(fields)
+                kind, what = HEADERS, _read_request(fields)
                 if b"content-length" in what.named:
-                    stream.expected = heads.content_length(what)
+                    stream.expected = _content_length(what)
                     self._check_length(stream, 0, end=end)
             except AmbiguousHead as error:
                 what = error
@@ -168,8 +171,8 @@ class Http2Machine(Http2Control):
         self.streams[stream_id] = stream
         self._events.append((kind, stream, what, end))
 
-    def _on_answer(self, stream: Http2Stream, fields: list[hpack.Field], *, end: bool) -> None:
-        head = heads.response(fields)
+    def _on_answer(self, stream: Http2Stream, fields: list[Field], *, end: bool) -> None:
+        head = _read_response(fields)
         if 100 <= head.status < 200:
             self._pay(1)
             if end:
@@ -177,7 +180,7 @@ class Http2Machine(Http2Control):
             return
         stream.has_head = True
         if b"content-length" in head.named and not end:
-            stream.expected = heads.content_length(head)
+            stream.expected = _content_length(head)
         self._event(HEADERS, stream, head, end=end)
 
     def _on_data(self, flags: int, stream_id: int, payload: bytes) -> None:
@@ -217,6 +220,72 @@ class Http2Machine(Http2Control):
         self.outgoing.control(frames.window_update(0, self._unread))
         self._window += self._unread
         self._unread = 0
+
+
+def _read_request(fields: list[Field]) -> Head:
+    """Raises StreamFault, AmbiguousHead."""
+    pseudo: dict[bytes, bytes] = {}
+    named: dict[bytes, bytes] = {}
+    for name, value, kind, _ in fields:
+        if not kind:  # REGULAR
+            named[name] = value
+        elif kind == LOOSE:
+            return _read_request(
+                [(n, v.strip(b" \t"), REGULAR, s) if k == LOOSE else (n, v, k, s) for n, v, k, s in fields]
+            )
+        elif kind == FORBIDDEN or named or name in pseudo:
+            raise StreamFault("a header that requests may not have, a duplicate, or a pseudo-header after the others")
+        else:
+            pseudo[name] = value
+    method, target = pseudo.get(b":method"), pseudo.get(b":path")
+    authority, host = pseudo.get(b":authority", b""), named.get(b"host")
+    if not method or not target or b":scheme" not in pseudo or len(pseudo) > 3 + (b":authority" in pseudo):
+        raise StreamFault("a request needs :method, :scheme and :path, and no other pseudo-header but :authority")
+    if method == b"CONNECT" or (target[0] != 0x2F and (target, method) != (b"*", b"OPTIONS")):
+        raise StreamFault("a request needs a path; CONNECT is not supported")
+    head = Head(method, target, authority or host or b"", fields, named)
+    if len(named) + len(pseudo) != len(fields) or (host is not None and host != head.authority):
+        _disambiguate(head)
+    return head
+
+
+def _disambiguate(head: Head) -> None:
+    """Where names repeat, or a host stands beside another authority. Raises AmbiguousHead."""
+    join_repeated(head)
+    if head.named.get(b"host", head.authority) != head.authority:
+        raise AmbiguousHead("the headers host and :authority differ", head)
+
+
+def _read_response(fields: list[Field]) -> Head:
+    """Raises StreamFault."""
+    if not fields or fields[0][0] != b":status":
+        raise StreamFault("a response must begin with :status")
+    status = fields[0][1]
+    if len(status) != 3 or not status.isdigit():
+        raise StreamFault("the status is not a number of three digits")
+    regular = _read_trailers(fields[1:])
+    head = Head(b"", b"", b"", regular, dict(regular), int(status))
+    if len(head.named) != len(regular):
+        try:
+            join_repeated(head)
+        except AmbiguousHead as error:
+            raise StreamFault(str(error)) from None
+    return head
+
+
+def _read_trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
+    """Raises StreamFault."""
+    if any(kind in (PSEUDO, FORBIDDEN) for _, _, kind, _ in fields):
+        raise StreamFault("a header is not allowed here")
+    return [(name, value) for name, value, _, _ in fields]
+
+
+def _content_length(head: Head) -> int:
+    """Of a head that has one. Raises StreamFault: it is not a length."""
+    value = head.named[b"content-length"]
+    if not value.isdigit() or len(value) > _DIGITS:
+        raise StreamFault("content-length is not a length")
+    return int(value)
 
 
 _M = Http2Machine
