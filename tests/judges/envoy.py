@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.judges import tools
 from tests.judges.gateway_world import within
-from tests.judges.haproxy import Balancer, say_who
+from tests.judges.haproxy import Balancer, HttpServer, say_who
 from tests.judges.processes import free_port, started
 from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, programs
@@ -22,11 +22,13 @@ QUIET_S: Final = 3.0
 
 
 @asynccontextmanager
-async def _proxy(directory: Path, path: Path, form: str) -> AsyncIterator[tuple[Balancer, GatewayProcess, int]]:
+async def proxy(
+    directory: Path, path: Path, form: str, serve: HttpServer = say_who
+) -> AsyncIterator[tuple[Balancer, GatewayProcess, int]]:
     """Envoy over an HQ whose service has one instance, `web-0`; and the port of all servers, 127.0.1.1 and so on."""
     async with programs(directory) as running:
         hq, port = await running.registry(), free_port()
-        servers = [await asyncio.start_server(say_who, f"127.0.1.{n + 1}", port) for n in range(_COUNT)]
+        servers = [await asyncio.start_server(serve, f"127.0.1.{n + 1}", port) for n in range(_COUNT)]
         try:
             await hq.put("web-0", host="127.0.1.1", port=port)
             gateway = await running.gateway("xds", hq)
@@ -62,7 +64,7 @@ async def _follows(directory: Path, form: str) -> Verdict:
     """Growth under load, weights, and a gateway that is killed."""
     path, version = await tools.envoy()
     verdict = Verdict(version)
-    async with _proxy(directory, path, form) as (at, gateway, port):
+    async with proxy(directory, path, form) as (at, gateway, port):
         load = asyncio.create_task(at.load())
         try:
             await within(lambda: bool(at.answered))

@@ -21,7 +21,7 @@ from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
 _WEB: Final = "web.service.hq.internal"
-_TARGET: Final = "xds:///web/http;app-protocol=grpc"  # its cluster says HTTP/2, for Envoys
+XDS_TARGET: Final = "xds:///web/http;app-protocol=grpc"  # its cluster says HTTP/2, for Envoys
 _CALL_MS: Final = "5"
 _LIBC_SERVER: Final = "127.0.0.77"  # any address of the loopback network: another one may have port 53 of 127.0.0.1
 _START_S: Final = 120.0  # Java compiles its program first
@@ -64,9 +64,9 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
     verdict, log = Verdict(version), directory / "calls.log"
     async with AsyncExitStack() as stack:
         at = await stack.enter_async_context(world(directory, "xds"))
-        (directory / "bootstrap.json").write_text(json.dumps(_bootstrap(at)))
+        (directory / "bootstrap.json").write_text(json.dumps(bootstrap(at)))
         env = {"GRPC_XDS_BOOTSTRAP": str(directory / "bootstrap.json")}
-        await stack.enter_async_context(started((*order, _TARGET, _CALL_MS), log, env))
+        await stack.enter_async_context(started((*order, XDS_TARGET, _CALL_MS), log, env))
 
         def lines() -> list[str]:
             return log.read_text(errors="replace").splitlines()
@@ -120,7 +120,7 @@ async def _unknown(order: Sequence[str | Path], directory: Path, env: dict[str, 
         assert "deadline" not in said, said
 
 
-def _bootstrap(at: World) -> dict[str, Any]:
+def bootstrap(at: World) -> dict[str, Any]:
     server = {"server_uri": at.gateway.grpc, "channel_creds": [{"type": "insecure"}], "server_features": ["xds_v3"]}
     node = {"id": "judge", "locality": {"zone": "default"}}
     return {"xds_servers": [server], "node": node, "certificate_providers": {}}  # Node's client wants the last two

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,6 +22,9 @@ _GROWTH_S: Final = 240.0
 _CHANGES: Final = 40
 _EXAMPLE: Final = ROOT / "examples/gateways/haproxy.cfg"
 _QUIET_S: Final = 3.0
+
+HttpServer = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+"""Serves one connection."""
 
 
 @dataclass(slots=True)
@@ -95,15 +98,20 @@ async def say_who(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) ->
 
 
 @asynccontextmanager
-async def _balancer(
-    directory: Path, path: Path, places: Iterable[tuple[str, int]], nameserver: str, payload: int
+async def balancer(
+    directory: Path,
+    path: Path,
+    places: Iterable[tuple[str, int]],
+    nameserver: str,
+    payload: int,
+    serve: HttpServer = say_who,
 ) -> AsyncIterator[Balancer]:
     """HAProxy over an HQ whose service has one instance, `web-0`, with servers at these hosts and ports."""
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(programs(directory))
         hq = await running.registry()
         for host, port in places:
-            await stack.enter_async_context(await asyncio.start_server(say_who, host, port))
+            await stack.enter_async_context(await asyncio.start_server(serve, host, port))
         [(host, port), *_] = places
         await hq.put("web-0", host=host, port=port)
         gateway = await running.gateway("dns", hq)
@@ -147,7 +155,7 @@ async def haproxy(directory: Path) -> Verdict:
 async def _growth(directory: Path, path: Path, nameserver: str, payload: int, least: int) -> None:
     port = free_port()
     places = [(f"127.0.1.{number + 1}", port) for number in range(_MANY)]
-    async with _balancer(directory, path, places, nameserver, payload) as at:
+    async with balancer(directory, path, places, nameserver, payload) as at:
         await at.has(1, 1)
         load = asyncio.create_task(at.load())
         for number, (host, _) in enumerate(places[1:], 1):
@@ -169,7 +177,7 @@ async def _growth(directory: Path, path: Path, nameserver: str, payload: int, le
 async def _roll_out(directory: Path, path: Path, nameserver: str, payload: int) -> None:
     """Under load, instances become ready and leave in turn, as a roll-out does it; then whoever can goes away."""
     places = [(f"127.0.1.{number + 1}", port) for port in [free_port()] for number in range(2)]
-    async with _balancer(directory, path, places, nameserver, payload) as at:
+    async with balancer(directory, path, places, nameserver, payload) as at:
         await at.hq.put("web-1", host=places[1][0], port=places[1][1])
         await at.has(2, 2)
         load = asyncio.create_task(at.load())
@@ -208,7 +216,7 @@ async def _only(at: Balancer, number: int) -> None:
 
 async def _one_host(directory: Path, path: Path) -> None:
     places = [("127.0.0.1", free_port()) for _ in range(10)]
-    async with _balancer(directory, path, places, "{}", 8192) as at:
+    async with balancer(directory, path, places, "{}", 8192) as at:
         for number, (host, port) in enumerate(places[1:], 1):
             await at.hq.put(f"web-{number}", host=host, port=port)
         await at.has(10, 10)

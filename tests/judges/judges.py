@@ -17,6 +17,7 @@ from tests.judges import (
     interop,
     javascript,
     nginx,
+    one_percent,
     prometheus,
     suites,
 )
@@ -58,6 +59,10 @@ JUDGES: Final[dict[str, Judge]] = {
     "dns-libc": gateway_judges.dns_libc,
     "dns-haproxy": haproxy.haproxy,
     "dns-nginx": nginx.nginx,
+    "weight-xds-python": one_percent.xds_python,
+    "weight-xds-go": one_percent.xds_go,
+    "weight-envoy": one_percent.envoy,
+    "weight-haproxy": one_percent.haproxy,
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,
