@@ -10,8 +10,15 @@ from typing import Any, Final
 import grpc
 
 from hqclient import credentials, links, watch
-from hqclient.discovery import doubts, endpoint_list, feed, followed, roster
-from hqclient.discovery.endpoint import Endpoint, KnownInstance, endpoint, known_instance, ready_instance
+from hqclient.discovery import doubts, endpoint_list, feed, followed, roster, saved
+from hqclient.discovery.endpoint import (
+    DEFAULT_WEIGHT,
+    Endpoint,
+    KnownInstance,
+    endpoint,
+    known_instance,
+    ready_instance,
+)
 from hqclient.discovery.roster import Delta, Origin
 from hqclient.errors import HqApiError
 from hqclient.pool import Replicas
@@ -193,6 +200,16 @@ def writes_no_brackets() -> None:
 @flaw
 def knows_no_labels() -> None:
     change_instances(lambda kept: replace(kept, labels={}))
+
+
+@flaw
+def knows_no_weights() -> None:
+    change_instances(lambda kept: replace(kept, weight=DEFAULT_WEIGHT))
+
+
+@flaw
+def saves_no_weights() -> None:
+    wrap(saved, "_entry", lambda original, instance: original(replace(instance, weight=DEFAULT_WEIGHT)))
 
 
 @flaw

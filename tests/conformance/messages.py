@@ -66,7 +66,10 @@ def build_event(word: str, options: Mapping[str, Any]) -> pb.WatchEvent:
 
 
 def build_instance(word: str, options: Mapping[str, Any]) -> instance_pb2.Instance:
-    """`web-1`, or `web-1:8001` with a port number; options `host`, `node`, `service`, `port`, `ready`, `label`."""
+    """`web-1`, or `web-1:8001` with a port number.
+
+    Options: `host`, `node`, `service`, `port`, `ready`, `label`, `weight`.
+    """
     id_, _, number = word.partition(":")
     made = instance_pb2.Instance()
     made.meta.id, made.meta.uid = id_, 1
@@ -76,6 +79,8 @@ def build_instance(word: str, options: Mapping[str, Any]) -> instance_pb2.Instan
     made.spec.revision.add(id="r1", target=instance_pb2.REVISION_TARGET_READY)
     if "label" in options:
         made.meta.labels["zone"] = options["label"]
+    if "weight" in options:
+        made.spec.weight = options["weight"]
     made.meta.annotations["padding"] = "x" * int(options.get("padding", 0))
     is_ready = options.get("ready", True)
     made.status.ready.status = instance_pb2.CONDITION_STATUS_TRUE if is_ready else instance_pb2.CONDITION_STATUS_FALSE

@@ -107,6 +107,7 @@ class Player:
     async def _state(self) -> dict[str, Any]:
         state = await self._client.ask("state")
         state["list"] = _names(state["endpoints"])
+        state["weights"] = " ".join(sorted(f"{each['id']}={each.get('weight')}" for each in state["endpoints"]))
         self._lists += [_names(shown) for shown in state.pop("lists")]
         return state
 

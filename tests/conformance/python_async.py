@@ -81,6 +81,7 @@ def describe_endpoint(endpoint: Endpoint) -> dict[str, Any]:
         "address": endpoint.address,
         "revision": endpoint.revision,
         "labels": dict(endpoint.labels),
+        "weight": endpoint.weight,
     }
 
 

@@ -10,6 +10,7 @@ import { Roster, type ListSource, type ReadyInstance } from "./roster.js";
 import { restore, save, stateFile } from "./saved.js";
 
 const FIRST_BACKOFF_MS = 10;
+const USUAL_WEIGHT = 100;
 const STABLE_MS = 5_000;
 const LARGEST_BYTES = 64 << 20;
 const REFUSALS = new Set([Code.PermissionDenied, Code.Unauthenticated, Code.NotFound, Code.Unimplemented]);
@@ -49,6 +50,7 @@ export interface Endpoint {
   address: string; // host:port
   revision: string;
   labels: Record<string, string>;
+  weight: number; // its share of new traffic, in proportion to the others'; 0: none, unless all have it
 }
 
 export interface DiscoveryStatus {
@@ -221,7 +223,8 @@ export class Discovery {
     const port = ready.ports[this.port];
     if (port === undefined || !ready.host || ready.service !== this.service) return undefined;
     const host = ready.host.includes(":") ? `[${ready.host}]` : ready.host;
-    return { id: ready.id, cluster, address: `${host}:${port}`, revision: ready.revision, labels: ready.labels };
+    const { id, revision, labels, weight = USUAL_WEIGHT } = ready;
+    return { id, cluster, address: `${host}:${port}`, revision, labels, weight };
   }
 
   private save(): void {

@@ -11,6 +11,7 @@ export interface ReadyInstance {
   ports: Record<string, number>;
   labels: Record<string, string>;
   revision: string;
+  weight?: number; // absent: the usual one, also in files of earlier versions
 }
 
 /** Where a list comes from. `kept`: the last good one, while HQ is away or sends a new snapshot. */
@@ -254,5 +255,6 @@ function readyInstance(found: Instance): ReadyInstance | undefined {
     ports: Object.fromEntries((spec.allocation?.port ?? []).map((each) => [each.name, each.number])),
     labels: meta.labels,
     revision: wanted?.id ?? ready[0] ?? "",
+    weight: spec.weight,
   };
 }

@@ -27,6 +27,7 @@ type endpoint struct {
 	Address  string            `json:"address"`
 	Revision string            `json:"revision"`
 	Labels   map[string]string `json:"labels"`
+	Weight   uint32            `json:"weight"`
 }
 
 // client is the one under test, and the lists that it was notified of.
@@ -116,7 +117,7 @@ func describe(endpoints []discovery.Endpoint) []endpoint {
 		if labels == nil {
 			labels = map[string]string{}
 		}
-		made = append(made, endpoint{each.InstanceID, each.Cluster, each.Address(), each.Revision, labels})
+		made = append(made, endpoint{each.InstanceID, each.Cluster, each.Address(), each.Revision, labels, each.Weight})
 	}
 	return made
 }
