@@ -3,44 +3,58 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
+import os
 import sys
 import time
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from typing import Final
 
 import click
 
-from tests.judges.judges import JUDGES, run_judge
+from tests.judges.judges import JUDGES, run_judge_here
 from tests.judges.tools import FOLDER, install
+from tests.judges.verdict import Verdict
+
+_JOBS: Final = min(2, os.cpu_count() or 1)  # most of a judge's time is waiting
 
 
-async def run_judges(names: tuple[str, ...]) -> int:
-    """Each judge in turn, a line for each; the exit code."""
-    found = skipped = 0
-    for name in names:
-        began = time.monotonic()
-        verdict = await run_judge(name)
-        print(f"{name:<20}{verdict.line()} in {time.monotonic() - began:.0f} s", flush=True)
-        for line in verdict.failed:
-            print(f"    failed: {line}", flush=True)
-        for line in verdict.left_out:
-            print(f"    left out: {line}", flush=True)
-        found += not verdict.good
-        skipped += not verdict.ran
-    print(f"{len(names)} judges: {len(names) - skipped} ran, {skipped} skipped, {found} found something")
-    return int(found > 0)
+async def run_judges(names: Sequence[str], jobs: int) -> int:
+    """So many at a time, in order, each in a process of its own; lines for each when it is done; the exit code."""
+    began = time.monotonic()
+    verdicts: list[Verdict] = []
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=1) as pool:
+
+        async def report(name: str) -> None:
+            verdict, took_s = await asyncio.get_running_loop().run_in_executor(pool, run_judge_here, name)
+            lines = [f"{name:<20}{verdict.line()} in {took_s:.0f} s"]
+            lines += [f"    failed: {line}" for line in verdict.failed]
+            lines += [f"    left out: {line}" for line in verdict.left_out]
+            print("\n".join(lines), flush=True)
+            verdicts.append(verdict)
+
+        await asyncio.gather(*map(report, names))
+    ran, bad = sum(verdict.ran for verdict in verdicts), sum(not verdict.good for verdict in verdicts)
+    took_s = time.monotonic() - began
+    print(f"{len(names)} judges: {ran} ran, {len(names) - ran} skipped, {bad} found something, in {took_s:.0f} s")
+    return int(bad > 0)
 
 
 @click.command()
 @click.option("--only", multiple=True, type=click.Choice([*JUDGES]), help="This judge; repeat it for several.")
 @click.option("--list", "listing", is_flag=True, help="Print the judges' names.")
+@click.option("--jobs", type=click.IntRange(1), default=_JOBS, show_default=True, help="So many judges at a time.")
 @click.option("--install", "installing", is_flag=True, help=f"Get the judges that are missing, into {FOLDER}.")
-def main(only: tuple[str, ...], listing: bool, installing: bool) -> None:
+def main(only: tuple[str, ...], listing: bool, jobs: int, installing: bool) -> None:
     """Let foreign clients and suites judge the transport."""
     if listing:
         print("\n".join(JUDGES))
     elif installing:
         asyncio.run(install())
     else:
-        sys.exit(asyncio.run(run_judges(only or tuple(JUDGES))))
+        sys.exit(asyncio.run(run_judges(only or tuple(JUDGES), jobs)))
 
 
 if __name__ == "__main__":

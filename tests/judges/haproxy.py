@@ -18,7 +18,7 @@ from tests.support.gateway_process import GatewayProcess, Registry, programs
 
 _MANY: Final = 200
 _FITTING: Final = 55  # of them at least, in an answer of 4,096 bytes
-_GROWTH_S: Final = 240.0
+_CASE_S: Final = 300.0  # with the start of HQ, of a gateway and of HAProxy, on a machine that does something else, too
 _CHANGES: Final = 40
 _EXAMPLE: Final = ROOT / "examples/gateways/haproxy.cfg"
 _QUIET_S: Final = 3.0
@@ -137,17 +137,15 @@ async def haproxy(directory: Path) -> Verdict:
     for name, nameserver, payload, least in (("UDP", "{}", 8192, _FITTING), ("TCP", "tcp@{}", 65_535, _MANY)):
         folder = directory / name
         folder.mkdir()
-        await verdict.case(
-            f"1 to {_MANY} to 1 over {name}", _growth(folder, path, nameserver, payload, least), _GROWTH_S
-        )
-    await verdict.case("ten instances on one host are all used", _one_host(directory, path))
+        await verdict.case(f"1 to {_MANY} to 1 over {name}", _growth(folder, path, nameserver, payload, least), _CASE_S)
+    await verdict.case("ten instances on one host are all used", _one_host(directory, path), _CASE_S)
     for name, nameserver, payload in (("UDP", "{}", 8192), ("TCP", "tcp@{}", 65_535)):
         folder = directory / f"changes-{name}"
         folder.mkdir()
         await verdict.case(
             f"{_CHANGES} changes, a killed gateway, HQ away, over {name}",
             _roll_out(folder, path, nameserver, payload),
-            _GROWTH_S,
+            _CASE_S,
         )
     return verdict
 
