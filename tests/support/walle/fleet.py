@@ -9,32 +9,32 @@ import random
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
+from google.protobuf.message import Message
 from google.protobuf.timestamp_pb2 import Timestamp
 
+from control.records import Kind
 from tests.support.walle.auditor import Auditor
 from tests.support.walle.book import DictBook
-from tests.support.walle.truth import FAULTS, LASTS, Truth
-from walle.approval.protocol import CmsAnswer, CmsFailure, CmsPort, Request
-from walle.executors.port import Executor, ExecutorFailure, PollResult, WorkProgress
+from tests.support.walle.fleet_parts import FleetCms, FleetParts
+from tests.support.walle.truth import Truth
+from walle.approval.protocol import CmsFailure
+from walle.approval.tasks import Collector
 from walle.fuses.fuse import Automation, Moment, counters_of, switch_of, switch_on
 from walle.fuses.limits import DNS_FIXES, parse_limit
 from walle.healing.decision import decide
+from walle.maintenance import OVER
 from walle.process.healer import Healer
 from walle.process.ports import MayBegin
-from walle.work import default_cms as default
-from walle.work.book import DEFAULT_TASKS, FUSE, HOST, PROJECT, Notice, WalleTransaction, World
-from wallepb.v1.host_pb2 import (
-    HOST_STATE_ASSIGNED,
-    HOST_STATUS_DEAD,
-    HOST_STATUS_READY,
-    Check,
-    Host,
-    Location,
-    OperationKind,
-)
+from walle.work.book import FUSE, HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
+from walle.work.orders import says_news, take_checks
+from walle.work.scenarios import add_scenario, end_scenario, settle_scenario
+from walle.work.waves import step_waves
+from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATUS_DEAD, HOST_STATUS_READY, Host, Location, Task
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Credit, Fuse, Project, Scenario
 from wallepb.v1.project_pb2 import Cms as CmsSetting
-from wallepb.v1.project_pb2 import Credit, DefaultCmsTasks, Fuse, Project
+from wallepb.v1.service_pb2 import AddScenarioRequest, CheckReport, EndScenarioRequest, HostChecks, Order
 
+M = TypeVar("M", bound=Message)
 T = TypeVar("T")
 MINUTE, HOUR, DAY = 1, 60, 1440  # the fleet counts minutes
 
@@ -58,9 +58,10 @@ class Fleet:
 
     def __init__(self, racks: int, per_rack: int, projects: int, seed: int, max_busy: int = 10) -> None:
         self.rng = random.Random(seed)
-        self.minute, self.truth, self.book = 1, Truth(), DictBook()
+        self.minute, self.truth, self.book = 1, Truth(), WatchedBook()
         self.notices: list[Notice] = []
-        self.cms_down: set[str] = set()
+        self.cms_faults: dict[str, str] = {}
+        self.contradicted: set[str] = set()
         self._ids = 0
         self.global_limits = {"max_rebooted_hosts": parse_limit(["1d:300"]), "max_dead_hosts": parse_limit(["1d:60"])}
         self.global_limits |= {
@@ -76,13 +77,18 @@ class Fleet:
             for name in names:
                 self._add(name, rack)
         self.auditor = Auditor(self.book, max_busy)
-        self.healers = [Healer(_Store(self), _Parts(self), self.world, self.now, self.rng, lane) for lane in Automation]
+        self.book.watch(lambda before, after: self.auditor.look_at_record(before, after, self.now().ms))
+        self._collector = Collector(lambda: "sim")
+        parts = FleetParts(self)
+        self.healers = [Healer(_Store(self), parts, self.world, self.now, self.rng, lane) for lane in Automation]
         self.active: set[str] = set()
+        self._failing_since: dict[str, dict[str, int]] = {}  # by host and check, as it is in truth
+        self._cms_well_since: dict[str, int] = {}  # by project, in ms
 
     def _add(self, name: str, rack: str) -> None:
         project = self.projects[int(rack[1:]) % len(self.projects)]
         host = Host(name=name, project=project, listed=True, state=HOST_STATE_ASSIGNED, status=HOST_STATUS_READY)
-        host.location.CopyFrom(Location(rack=rack))
+        host.location.CopyFrom(Location(rack=rack, switch=f"{rack}-{len(self.book.records) % 2}"))
         self.book.put(HOST, name, host)
 
     @property
@@ -108,12 +114,35 @@ class Fleet:
             self.truth.fault[name] = fault
             self.active.add(name)
 
-    def darken(self, rack: str) -> None:
-        self.truth.dark |= set(self.racks[rack])
-        self.active |= set(self.racks[rack])
+    def behind(self, place: str) -> list[str]:
+        """The hosts of a rack, or those behind one of its two switches: `r3-1`."""
+        rack, _, switch = place.partition("-")
+        names = self.racks[rack]
+        return [name for name in names if not switch or self.host(name).location.switch == place]
 
-    def lighten(self, rack: str) -> None:
-        self.truth.dark -= set(self.racks[rack])
+    def darken(self, place: str) -> None:
+        self.truth.dark |= set(self.behind(place))
+        self.active |= set(self.behind(place))
+
+    def lighten(self, place: str) -> None:
+        self.truth.dark -= set(self.behind(place))
+
+    def blip(self, name: str, minutes: int) -> None:
+        """It is out of reach, and comes back by itself."""
+        self.truth.blips[name] = self.minute + minutes
+        self.active.add(name)
+
+    def plan_reboots(self, scenario: str, names: Sequence[str], wave_size: str) -> None:
+        order = AddScenarioRequest(scenario=scenario, kind=SCENARIO_KIND_REBOOT, wave_size=wave_size)
+        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, self.now())
+
+    def end_scenario(self, scenario: str) -> None:
+        end_scenario(self.book, EndScenarioRequest(scenario=scenario), "alice", self.now())
+
+    def scenarios(self) -> list[Scenario]:
+        """Those that are not over."""
+        found = [one for (kind, _), one in self.book.records.items() if kind == SCENARIO.name]
+        return [one for one in found if isinstance(one, Scenario) and one.stage not in OVER]
 
     def turn_red(self, names: Sequence[str]) -> None:
         self.truth.red |= set(names)
@@ -127,34 +156,73 @@ class Fleet:
     def step(self) -> None:
         """A minute: checks are reported, racks are looked at, hosts in need are reconciled, the auditor looks on."""
         self.minute += MINUTE
+        self.truth.blips = {name: until for name, until in self.truth.blips.items() if self.minute < until}
+        self._cms_well_since |= dict.fromkeys(self.cms_faults, self.now().ms)
+        scenarios = self.scenarios()
+        self.active |= {host.name for scenario in scenarios for host in scenario.host if not host.outcome}
         for name in sorted(self.active):
             self._report(name)
-        racks = {self.host(name).location.rack for name in self.active} | {p.name for p in self.world.incidents.open}
+        racks = {self.host(name).location.rack for name in self.active}
+        racks |= {place.name.partition("-")[0] for place in self.world.incidents.open}
         self.world.incidents.observe((self.host(n) for rack in racks for n in self.racks[rack]), self.now().ms)
+        for scenario in scenarios:
+            self.say(step_waves(self.book, scenario.id, self.world, self.now()))
+            self.say(settle_scenario(self.book, scenario.id, self.now()))
         for name in sorted(self.active):
             for healer in self.healers:
                 at_once(healer.reconcile(name))
-            self.auditor.look(self.host(name), self.now().ms, self.world)
+            host, since = self.host(name), self._failing_since.get(name, {})
+            self.auditor.look(host, self.now().ms, self.world, since, self._cms_well_since.get(host.project, 0))
         self.auditor.check_budgets(self.host(name) for name in self.active)
         self.active = {name for name in self.active if self._is_in_need(name)}
+        if self.minute % HOUR == 0:
+            self._collect()
+        if self.minute % DAY == 0:
+            self.auditor.end_day()
+
+    def say(self, notices: Sequence[Notice]) -> None:
+        self.notices.extend(notices)
+        for notice in notices:
+            self.auditor.count_notice(notice)
+
+    def _collect(self) -> None:
+        """What no operation knows is deleted, as the process does; what is left for long is held by nobody."""
+        hosts = [one for (kind, _), one in self.book.records.items() if kind == HOST.name]
+        wanted = {task.id for host in hosts if isinstance(host, Host) for task in _tasks(host)}
+        for project in self.projects:
+            cms = FleetCms(self, project)
+            try:
+                listed = at_once(cms.tasks())
+                for task_id in self._collector.look(project, listed, wanted):
+                    at_once(cms.delete(task_id))
+            except CmsFailure:
+                continue
+            self.auditor.look_at_tasks(project, set(at_once(cms.tasks())) - wanted, is_cms_well=not self.cms_faults)
 
     def _is_in_need(self, name: str) -> bool:
         host = self.host(name)
         waits = host.status == HOST_STATUS_READY and bool(self.truth.failing(name))
         return (
             waits
+            or name in self.contradicted
             or host.HasField("operation")
             or host.HasField("dns_operation")
             or any(c.failing for c in host.check) != bool(self.truth.failing(name))
         )
 
     def _report(self, name: str) -> None:
+        """Monitoring says what is true. Beside it one source is always fine, and one cries wolf every other while."""
         host, failing = self.host(name), self.truth.failing(name)
-        for check in failing - {c.name for c in host.check}:
-            host.check.append(Check(name=check))
-        for check_ in host.check:
-            if check_.failing != (check_.name in failing):
-                check_.failing, check_.since_ms = check_.name in failing, self.now().ms
+        since = self._failing_since.setdefault(name, {})
+        self._failing_since[name] = {check: since.get(check, self.now().ms) for check in failing}
+        known = sorted(failing | {check.name for check in host.check})
+        said = [CheckReport(name=check, failing=check in failing, source="monitor") for check in known]
+        if name in self.contradicted:
+            said += [CheckReport(name=check, source="optimist") for check in known]
+            said.append(CheckReport(name="memory", failing=self.minute % 8 < 4, source="crying-wolf"))
+        report = HostChecks(host=name, check=said)
+        if says_news(host, report, self.now()):
+            take_checks(self.book, report, self.now())
 
     # --- people -----------------------------------------------------------------------------------------------------
 
@@ -184,6 +252,28 @@ class Fleet:
         return str(decide(self.host(name), project, self.world.incidents, self.now().ms))
 
 
+def _tasks(host: Host) -> list[Task]:
+    return [*host.operation.task, *host.operation.old_task]
+
+
+class WatchedBook(DictBook):
+    """Whoever watches sees each record that changes, before and after."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._watchers: list[Callable[[Message | None, Message], None]] = []
+
+    def watch(self, watcher: Callable[[Message | None, Message], None]) -> None:
+        self._watchers.append(watcher)
+
+    def put(self, kind: Kind[M], record_id: str, message: M, /) -> None:
+        before = self.records.get((kind.name, record_id))
+        super().put(kind, record_id, message)
+        if before != message:
+            for watcher in self._watchers:
+                watcher(before, self.records[kind.name, record_id])
+
+
 class _Store:
     """The healer's transactions, over the dictionary."""
 
@@ -200,7 +290,7 @@ class _Store:
         return decide(self._fleet.book)
 
     async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
-        self._fleet.notices.extend(decide(self._fleet.book))
+        self._fleet.say(decide(self._fleet.book))
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
         return _Now() if decide(self._fleet.book) else None
@@ -209,90 +299,3 @@ class _Store:
 class _Now:
     def check(self) -> None:
         """It may."""
-
-
-class _Parts:
-    """The default CMS of each project, and machines that take their time."""
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet, self._executor = fleet, _Machines(fleet)
-
-    def cms(self, project: str, url: str) -> CmsPort:
-        if project in self._fleet.cms_down:
-            raise CmsFailure("no answer within 10 s")
-        return _Default(self._fleet, project)
-
-    def executor(self, kind: OperationKind) -> Executor:
-        return self._executor
-
-
-class _Default:
-    """The default CMS, as the process keeps it."""
-
-    name, version = "default", "v1.0"
-
-    def __init__(self, fleet: Fleet, project: str) -> None:
-        self._book, self._project = fleet.book, project
-
-    async def dry_run(self, request: Request) -> CmsAnswer:
-        return default.dry_run()
-
-    async def create(self, request: Request) -> CmsAnswer:
-        return self._change(lambda held: default.create(held, request, self._max_busy()))
-
-    async def poll(self, task_id: str) -> CmsAnswer:
-        return self._change(lambda held: default.poll(held, task_id, self._max_busy()))
-
-    async def confirm(self, task_id: str) -> CmsAnswer:
-        return await self.poll(task_id)
-
-    async def delete(self, task_id: str) -> None:
-        self._change(lambda held: default.delete(held, task_id))
-
-    async def tasks(self) -> dict[str, tuple[str, ...]]:
-        held = self._book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks()
-        return {task.id: tuple(task.host) for task in held.task}
-
-    def _max_busy(self) -> int:
-        project = self._book.get(PROJECT, self._project)
-        assert project is not None
-        return project.cms[0].max_busy_hosts
-
-    def _change(self, decide: Callable[[DefaultCmsTasks], T]) -> T:
-        held = self._book.get(DEFAULT_TASKS, self._project) or DefaultCmsTasks(project=self._project)
-        result = decide(held)
-        self._book.put(DEFAULT_TASKS, self._project, held)
-        return result
-
-
-class _Machines:
-    """Work takes minutes; some of it fails to begin."""
-
-    name = "machines"
-
-    def __init__(self, fleet: Fleet) -> None:
-        self._fleet = fleet
-
-    async def progress_marker(self, host: Host) -> str:
-        return "boot-1"
-
-    async def begin(self, host: Host) -> str:
-        self._fleet.auditor.began(host, self._fleet.now().ms)
-        if self._fleet.rng.random() < 0.02:
-            raise ExecutorFailure("the management controller does not answer")
-        kind = host.operation.kind
-        self._fleet.truth.work[host.name] = (kind, self._fleet.minute + LASTS[kind])
-        return "handle"
-
-    async def poll(self, host: Host, age_s: float) -> PollResult:
-        truth = self._fleet.truth
-        if host.name not in truth.work:
-            return PollResult(WorkProgress.NOT_BEGUN)
-        kind, until = truth.work[host.name]
-        if self._fleet.minute < until:
-            return PollResult(WorkProgress.RUNNING)
-        del truth.work[host.name]
-        if kind in FAULTS.get(truth.fault.get(host.name, ""), ("", frozenset()))[1]:
-            del truth.fault[host.name]
-            truth.mended += 1
-        return PollResult(WorkProgress.DONE)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
-from tests.support.walle.auditor import STUCK_MS
+from tests.support.walle.auditor import SETTLE_MS, STUCK_MS
 from tests.support.walle.fleet import DAY, HOUR, Fleet
-from tests.support.walle.truth import FAULTS
+from tests.support.walle.fleet_parts import CMS_FAULTS
+from tests.support.walle.truth import BAD_KERNEL, FAULTS
 from walle.fuses.fuse import Automation
-from wallepb.v1.project_pb2 import SEVERITY_CRITICAL
+from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HOST_STATUS_READY
+from wallepb.v1.project_pb2 import SCENARIO_STAGE_PAUSED, SEVERITY_CRITICAL
 
 WEIGHTS = {"hangs": 60, "broken image": 15, "broken disk": 10, "wrong record": 10, "scrap": 5}
 
@@ -76,13 +79,120 @@ def check_turns_red_everywhere(life: Life) -> None:
 
 def cms_goes_away(life: Life) -> None:
     fleet = life.fleet
-    fleet.cms_down = set(fleet.projects)
+    fleet.cms_faults = dict.fromkeys(fleet.projects, "away")
     begun = fleet.auditor.begun
     life.live(HOUR)  # what was approved before ends
     begun = fleet.auditor.begun
     life.live(3 * HOUR)
     assert fleet.auditor.begun == begun, "work began without leave"
-    fleet.cms_down = set()
+    fleet.cms_faults.clear()
+
+
+def switch_goes_dark(life: Life) -> None:
+    """Half of a rack, which is no incident of the rack; for longer than anything is waited for."""
+    fleet = life.fleet
+    fleet.darken("r1-0")
+    before = fleet.auditor.actions
+    life.live(DAY, faults=False)
+    assert fleet.auditor.actions == before, "a host behind a dark switch was touched"
+    fleet.lighten("r1-0")
+
+
+def controllers_die(life: Life) -> None:
+    """Of a quarter of the hosts, some of which break: their repairs are given up, and hold nothing."""
+    fleet = life.fleet
+    fleet.truth.dead_bmc = set(fleet.hosts[::4])
+    for name in fleet.hosts[:12:4]:
+        fleet.break_host(name, "hangs")
+    life.live(2 * DAY)
+    assert {fleet.host(name).status for name in fleet.truth.dead_bmc & set(fleet.truth.fault)} <= {HOST_STATUS_DEAD}
+    fleet.truth.dead_bmc.clear()
+
+
+def hosts_come_back_by_themselves(life: Life) -> None:
+    """Out of reach again and again, each time for less than the settle time."""
+    fleet, rng = life.fleet, life.rng
+    before = fleet.auditor.actions
+    for _ in range(DAY // 10):
+        for name in rng.sample(fleet.hosts, 3):
+            fleet.blip(name, rng.randrange(1, SETTLE_MS // 60_000))
+        life.live(10, faults=False)
+    assert fleet.auditor.actions == before, "what came back by itself was repaired"
+
+
+def sources_contradict_each_other(life: Life) -> None:
+    """One always says fine, one cries wolf for less than the settle time; what monitoring sees is repaired."""
+    fleet = life.fleet
+    contradicted = fleet.hosts[::5]  # two of a rack at most: more would be an incident of it
+    fleet.contradicted = set(contradicted)
+    fleet.active |= fleet.contradicted
+    life.live(3 * HOUR, faults=False)
+    broken, mended = contradicted[::3], fleet.truth.mended
+    for name in broken:
+        fleet.break_host(name, "hangs")
+    life.live(12 * HOUR, faults=False)
+    assert fleet.truth.mended >= mended + len(broken) - 1, "a fine word of another source kept a host from its repair"
+    fleet.contradicted.clear()
+
+
+def planned_reboots_install_a_bad_kernel(life: Life) -> None:
+    """The first wave does not come back: there is no second one, today or tomorrow."""
+    fleet = life.fleet
+    names = [name for name in fleet.hosts if fleet.host(name).status == HOST_STATUS_READY][:20]
+    fleet.truth.bad_kernel = set(names)
+    fleet.plan_reboots("kernel", names, "3")
+    life.live(DAY, faults=False)
+    hit = [name for name, fault in fleet.truth.fault.items() if fault == BAD_KERNEL]
+    assert len(hit) == 3, hit
+    assert [one.stage for one in fleet.scenarios()] == [SCENARIO_STAGE_PAUSED]
+    fleet.truth.bad_kernel.clear()
+    fleet.end_scenario("kernel")
+    life.live(DAY, faults=False)
+
+
+def planned_reboots_of_a_good_kernel(life: Life) -> None:
+    fleet = life.fleet
+    names = [name for name in fleet.hosts if fleet.host(name).status == HOST_STATUS_READY][:20]
+    fleet.plan_reboots("good", names, "20%")
+    life.live(DAY, faults=False)
+    assert not fleet.scenarios()
+
+
+def cms_fails(fault: str) -> Callable[[Life], None]:
+    def fail(life: Life) -> None:
+        fleet = life.fleet
+        fleet.cms_faults = dict.fromkeys(fleet.projects[:1], fault)
+        for rack, kind in enumerate(("hangs", "broken image", "wrong record")):
+            fleet.break_host(fleet.racks[f"r{2 * rack}"][0], kind)  # p0 has every other rack
+        life.live(2 * DAY, faults=False)
+        fleet.cms_faults.clear()
+
+    return fail
+
+
+PLAYS = {
+    one.__name__: one
+    for one in (
+        *(switch_goes_dark, controllers_die, hosts_come_back_by_themselves, sources_contradict_each_other),
+        *(planned_reboots_install_a_bad_kernel, planned_reboots_of_a_good_kernel),
+    )
+} | {f"a CMS {fault}": cms_fails(fault) for fault in CMS_FAULTS}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", PLAYS)
+def test_what_fails_for_days_costs_little_and_is_repaired_once_it_is_over(name: str) -> None:
+    """The auditor looks on: EFFORT, ITSELF, WAVE and HELD beside limits and budgets."""
+    play_for_days(name)
+
+
+def play_for_days(name: str) -> Fleet:
+    fleet = Fleet(racks=6, per_rack=8, projects=2, seed=5)
+    life = Life(fleet, faults_per_day=4, seed=5)
+    life.live(6 * HOUR)
+    PLAYS[name](life)
+    settle_down(life, 2)
+    return fleet
 
 
 def live_through(fleet: Fleet, days: int, faults_per_day: float, seed: int) -> Life:
