@@ -60,7 +60,7 @@ class DecisionsApi:
                 raise invalid("page_token", "is of no decision on record: begin with the first page")
             return answer
 
-        return MessageAnswer(await self._readers.run(read))
+        return MessageAnswer(await self._readers.run(read, call))
 
     def _events(
         self, request: pb.ListDecisionsRequest, call: Call, since_ms: int, until_ms: int, until: float
@@ -83,14 +83,14 @@ class DecisionsApi:
                     message.gap_until.CopyFrom(timestamp(gap.until_ms))
                 yield gap.since_ms, gap_token(gap), message
 
-    async def _read(self, request: pb.ReadLedgerRequest, _call: Call) -> AsyncIterator[Answer]:
+    async def _read(self, request: pb.ReadLedgerRequest, call: Call) -> AsyncIterator[Answer]:
         since_ms, until_ms = span_of(request, self._clock)
         chunks = self._archive.ledger_chunks(since_ms, until_ms)
 
         def take() -> list[LedgerChunk]:
             return list(islice(chunks, _CHUNKS))
 
-        while found := await self._readers.run(take):
+        while found := await self._readers.run(take, call):
             for chunk in found:
                 yield MessageAnswer(pb.ReadLedgerResponse(time=timestamp(chunk.at_ms), entry=chunk.entries()))
                 await asyncio.sleep(0)

@@ -70,7 +70,7 @@ class HistoryApi:
                 raise invalid("page_token", "is of no event on record: begin with the first page")
             return answer
 
-        return MessageAnswer(await self._readers.run(read))
+        return MessageAnswer(await self._readers.run(read, call))
 
     async def _find_at(self, request: pb.FindInstancesAtRequest, call: Call) -> Answer:
         if not request.HasField("time"):
@@ -92,7 +92,7 @@ class HistoryApi:
             answer.age.FromMilliseconds(moment.age_ms)
             return answer
 
-        return MessageAnswer(await self._readers.run(read))
+        return MessageAnswer(await self._readers.run(read, call))
 
     async def _count(self, request: pb.CountInstancesOverTimeRequest, call: Call) -> Answer:
         if not request.service_id:
@@ -119,7 +119,7 @@ class HistoryApi:
                 before_ms = time_ms
             return answer
 
-        return MessageAnswer(await self._readers.run(read))
+        return MessageAnswer(await self._readers.run(read, call))
 
     def _gaps(self, since_ms: int, until_ms: int, cluster: str, access: Access) -> list[Gap]:
         """Those of locations within reach: the others are not told of."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from serving.calls.methods import Call
 from serving.clock import Clock
@@ -23,14 +25,33 @@ class RecordReaders:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._readers = asyncio.Semaphore(_READERS)
+        self._turns = WeakValueDictionary[str, asyncio.Lock]()
 
-    async def run(self, read: Callable[[], T]) -> T:
-        """What reading the record gives, in a thread. Raises Retry."""
-        async with self._readers:
-            try:
-                return await asyncio.to_thread(read)
-            except (sqlite3.Error, OSError) as error:
-                raise Retry(f"the record cannot be read: {error}") from error
+    async def run(self, read: Callable[[], T], call: Call) -> T:
+        """What reading the record gives, in a thread. Raises Retry.
+
+        A caller has one thread at a time, so that one is left for the others, until its reading ends: it goes on when
+        the caller has left.
+        """
+        turn = self._turns.setdefault(call.caller, asyncio.Lock())
+        await turn.acquire()
+        try:
+            await self._readers.acquire()
+        except BaseException:
+            turn.release()
+            raise
+        reading = asyncio.ensure_future(asyncio.to_thread(read))
+        reading.add_done_callback(partial(self._end, turn))
+        try:
+            return await asyncio.shield(reading)
+        except (sqlite3.Error, OSError) as error:
+            raise Retry(f"the record cannot be read: {error}") from error
+
+    def _end(self, turn: asyncio.Lock, reading: asyncio.Future[T]) -> None:
+        turn.release()
+        self._readers.release()
+        if not reading.cancelled():
+            reading.exception()  # if the caller has left, nobody else looks at it
 
     def until(self, call: Call) -> float:
         """When a thread stops looking, which cannot be cancelled."""

@@ -30,10 +30,10 @@ from tests.recorder.test_archive import put
 DAY = 20_000 * DAY_MS
 
 
-def call_of(deadline: float | None = None, **scope: Patterns) -> Call:
+def call_of(deadline: float | None = None, name: str = "ann", **scope: Patterns) -> Call:
     """A reader's."""
     call = Call(deadline)
-    call.set_access(Access(Identity("ann", ProofKind.TOKEN, 0.0), READ, {Role.READER: (Scope(**scope),)}))
+    call.set_access(Access(Identity(name, ProofKind.TOKEN, 0.0), READ, {Role.READER: (Scope(**scope),)}))
     return call
 
 
@@ -78,21 +78,33 @@ class SlowArchive:
         return Moment([], 0, "")
 
 
-async def test_readers_leave_threads_to_what_is_recorded() -> None:
+@pytest.mark.parametrize("leaves", [False, True], ids=["waits", "leaves"])
+async def test_a_caller_leaves_threads_to_others_and_to_what_is_recorded(leaves: bool) -> None:
+    """Also one that leaves and comes again: what it asked for is read on."""
     archive, now = SlowArchive(), Timestamp(seconds=1)
     api = HistoryApi(archive, SystemClock(), RecordReaders(SystemClock()))  # type: ignore[arg-type]
     method: Any = next(m for m in api.methods() if m.path.endswith("/FindInstancesAt"))
-    calls = [asyncio.create_task(method.run(pb.FindInstancesAtRequest(time=now), call_of())) for _ in range(100)]
+    calls = list[asyncio.Task[Any]]()
+
+    async def ask_often(name: str, most: int) -> None:
+        for _ in range(50):
+            calls.append(asyncio.create_task(method.run(pb.FindInstancesAtRequest(time=now), call_of(name=name))))
+            async with asyncio.timeout(20):
+                await asyncio.to_thread(lambda: None)
+                while not archive.reading:
+                    await asyncio.sleep(0)
+                await asyncio.to_thread(lambda: None)
+            if leaves:
+                calls[-1].cancel()
+                await asyncio.gather(calls[-1], return_exceptions=True)
+        assert archive.reading == most
+
     try:
-        async with asyncio.timeout(20):
-            await asyncio.to_thread(lambda: None)
-            while not archive.reading:
-                await asyncio.sleep(0)
-            await asyncio.to_thread(lambda: None)
-        assert archive.reading <= 2
+        for most, name in enumerate(("ann", "bob", "eve"), 1):
+            await ask_often(name, min(most, 2))
     finally:
         archive.go_on.set()
-        await asyncio.gather(*calls)
+        await asyncio.gather(*calls, return_exceptions=True)
 
 
 class EndlessArchive:
