@@ -18,7 +18,7 @@ from control.locations import location_flags, locations_of
 from control.process import dev_flags, kit_flags, listening_flags
 from serving.auth import security as settings
 from serving.auth.watched_files import BadSecurity, WatchedFiles
-from serving.flags import Duration, Flags, together, usage_errors
+from serving.flags import Duration, Flags, InputFile, together, usage_errors
 from serving.rights.patterns import IdentityPattern
 from serving.storage.flags import etcd_flags
 
@@ -33,7 +33,7 @@ world: Final = together(
     location_flags(FLAGS, f"  [default: {DEFAULT_LOCATION}]"),
     _decisions.option(
         "--sites",
-        type=click.Path(path_type=Path),
+        type=InputFile(Path),
         metavar="FILE",
         help="Where hosts stand (dc, rack, switch) and how many domains may be under work at once (YAML, reloaded).",
     ),

@@ -7,10 +7,10 @@ import zlib
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import click
-from google.protobuf import json_format
+from google.protobuf.message import Message
 
 from cms.calendar_rules import rule_of
 from cms.entries import budget_of
@@ -26,15 +26,17 @@ from historypb.v1 import history_pb2
 from hqcli.call import Processes
 from hqcli.controllers import ControllerOption, controller_options
 from hqcli.exits import Exit
+from hqcli.shape import fill_message
 from hqcli.terminal import print_table, warn
 from hqclient.errors import HqApiError
 from serving import yamltext
 from serving.clock import SystemClock
 from serving.errors import InvalidRequest
-from serving.flags import Duration, usage_errors
+from serving.flags import Duration, InputFile, usage_errors
 
 RECORDER: Final = ControllerOption("the recorder", "--recorder", "HQ_RECORDER", "127.0.0.1:7871")
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+M = TypeVar("M", bound=Message)
+_FILE: Final = InputFile(Path)
 _MOST_SHOWN: Final = 50
 _SAMPLE: Final = "[{name: web, service: web, minReady: 90%}]"
 
@@ -84,28 +86,32 @@ def replay(
     recorder.run(work())
 
 
-@usage_errors(BadSites, yamltext.BadYaml, InvalidRequest, ValueError, json_format.ParseError)
+@usage_errors(BadSites, yamltext.BadYaml, InvalidRequest, ValueError)
 def _other_rules(budgets: Path | None, windows: Path | None, sites: Path | None, default_budget: str) -> OtherRules:
     """What the files say. Raises UsageError."""
     made_budgets: Budgets | None = None
     made_calendar: Calendar | None = None
     made_limits: DomainLimits | None = None
     if budgets is not None:
-        listed = [budget_of(json_format.ParseDict(one, cms_pb2.Budget())) for one in _listed(budgets)]
+        listed = [budget_of(one) for one in _listed(budgets, cms_pb2.Budget)]
         made_budgets = Budgets(listed, Amount.parse(default_budget))
     if windows is not None:
-        rules = [rule_of(json_format.ParseDict(one, cms_pb2.Windows())) for one in _listed(windows)]
+        rules = [rule_of(one) for one in _listed(windows, cms_pb2.Windows)]
         made_calendar = Calendar(tuple(sorted(rules, key=lambda rule: rule.name)))
     if sites is not None:
         made_limits = parse_sites(sites.read_text())
     return OtherRules(made_budgets, made_calendar, made_limits)
 
 
-def _listed(path: Path) -> list[Any]:
+def _listed(path: Path, kind: type[M]) -> list[M]:
     """Raises ValueError, BadYaml."""
-    found = yamltext.load(path.read_text())
-    if not isinstance(found, list):
+    values = yamltext.load(path.read_text())
+    if not isinstance(values, list):
         raise ValueError(f"{path}: write a list, as " + _SAMPLE)  # noqa: TRY004
+    found = [kind() for _ in values]
+    for number, (value, message) in enumerate(zip(values, found, strict=True)):
+        if faults := fill_message(value, message, f"[{number}]"):
+            raise ValueError("\n".join(f"{path}: {fault}" for fault in faults))
     return found
 
 

@@ -24,7 +24,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Flags, ServerCommand, limits_of, usage_errors
+from serving.flags import CALLED_ADDRESSES, OWN_ADDRESS, Flags, InputFile, ServerCommand, limits_of, usage_errors
 from serving.process import freeze_gc, relax_gc, run, when_told_to_stop
 from serving.sockets import is_loopback
 from serving.telemetry.logs import set_up_logs
@@ -54,29 +54,51 @@ def cli() -> None:
     "--hq",
     multiple=True,
     default=("127.0.0.1:7071",),
+    type=CALLED_ADDRESSES,
     metavar="HOST:PORT",
     help="HQ's replicas, or the federation gateways. Repeatable.",
 )
 @_servers.option(
     "--location",
     multiple=True,
+    type=CALLED_ADDRESSES,
     metavar="NAME=HOST:PORT,...",
     help="Behind a gateway: a cluster and its replicas, for its guard, events and planned work. Repeatable.",
 )
 @_servers.option(
-    "--cms", multiple=True, metavar="HOST:PORT", help="The CMS's processes: tasks and budgets. Repeatable."
+    "--cms",
+    multiple=True,
+    type=CALLED_ADDRESSES,
+    metavar="HOST:PORT",
+    help="The CMS's processes: tasks and budgets. Repeatable.",
 )
 @_servers.option(
-    "--walle", multiple=True, metavar="HOST:PORT", help="Wall-E's processes: hosts and repairs. Repeatable."
+    "--walle",
+    multiple=True,
+    type=CALLED_ADDRESSES,
+    metavar="HOST:PORT",
+    help="Wall-E's processes: hosts and repairs. Repeatable.",
 )
 @_servers.option(
-    "--nanny", multiple=True, metavar="HOST:PORT", help="Nanny's processes: snapshots and roll-outs. Repeatable."
+    "--nanny",
+    multiple=True,
+    type=CALLED_ADDRESSES,
+    metavar="HOST:PORT",
+    help="Nanny's processes: snapshots and roll-outs. Repeatable.",
 )
 @_servers.option(
-    "--recorder", multiple=True, metavar="HOST:PORT", help="The recorder: what happened before. Repeatable."
+    "--recorder",
+    multiple=True,
+    type=CALLED_ADDRESSES,
+    metavar="HOST:PORT",
+    help="The recorder: what happened before. Repeatable.",
 )
 @_listening.option(
-    "--http", default="127.0.0.1:7580", metavar="HOST:PORT", help="Address to serve on; port 0: a free one."
+    "--http",
+    default="127.0.0.1:7580",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve on; port 0: a free one.",
 )
 @_listening.option(
     "--public-url",
@@ -87,18 +109,26 @@ def cli() -> None:
 @_security.option(
     "--session-key",
     default="",
+    type=InputFile(),
     metavar="FILE",
     help="File with at least 32 random bytes; sessions then outlive a restart, and several consoles share them.",
 )
 @_security.option(
     "--tls-cert",
     default="",
+    type=InputFile(),
     metavar="FILE",
     help="Serve TLS with this certificate chain (PEM); reloaded when it changes.",
 )
-@_security.option("--tls-key", default="", metavar="FILE", help="Its private key (PEM).")
+@_security.option("--tls-key", default="", type=InputFile(), metavar="FILE", help="Its private key (PEM).")
 @_security.option("--common-audience", is_flag=True, help=COMMON_TEXT)
-@_servers.option("--server-ca", default="", metavar="FILE", help="Use TLS with all servers and trust this CA (PEM).")
+@_servers.option(
+    "--server-ca",
+    default="",
+    type=InputFile(),
+    metavar="FILE",
+    help="Use TLS with all servers and trust this CA (PEM).",
+)
 @_listening.option(
     "--insecure", is_flag=True, help="Serve on a non-loopback address without TLS, or pass tokens on without TLS."
 )
@@ -139,7 +169,7 @@ def _check_options(given: dict[str, Any]) -> tuple[Security | None, Credentials 
         )
     security = security_of({**_NO_CALLERS, **given}, SystemClock(), None)
     files = CredentialFiles(given["server_ca"], "", "", "")
-    return security, Credentials(files) if given["server_ca"] else None, _key(given["session_key"])
+    return security, Credentials(files, prefix="--server-") if given["server_ca"] else None, _key(given["session_key"])
 
 
 def _key(name: str) -> bytes:

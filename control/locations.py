@@ -9,7 +9,7 @@ from typing import Any, Final
 import click
 
 from hqclient import BadCredentials, Client, CredentialFiles, Credentials
-from serving.flags import F, Flags, together, usage_errors
+from serving.flags import CALLED_ADDRESSES, F, Flags, InputFile, together, usage_errors
 from serving.sockets import is_loopback
 
 Addresses = dict[str, tuple[str, ...]]  # host:port of each replica, by the name of the location
@@ -25,13 +25,32 @@ def location_flags(flags: Flags, default: str) -> Callable[[F], F]:
         option(
             "--location",
             multiple=True,
+            type=CALLED_ADDRESSES,
             metavar="NAME=HOST:PORT,...",
             help=f"An installation of HQ and its replicas; repeatable.{default}",
         ),
-        option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ (and the CMS), and trust this CA (PEM)."),
-        option("--hq-cert", default="", metavar="FILE", help="Client certificate for HQ (and the CMS) (PEM)."),
-        option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
-        option("--hq-token-file", default="", metavar="FILE", help="File with the token for HQ (and the CMS)."),
+        option(
+            "--hq-ca",
+            default="",
+            type=InputFile(),
+            metavar="FILE",
+            help="Use TLS with HQ (and the CMS), and trust this CA (PEM).",
+        ),
+        option(
+            "--hq-cert",
+            default="",
+            type=InputFile(),
+            metavar="FILE",
+            help="Client certificate for HQ (and the CMS) (PEM).",
+        ),
+        option("--hq-key", default="", type=InputFile(), metavar="FILE", help="Its key (PEM)."),
+        option(
+            "--hq-token-file",
+            default="",
+            type=InputFile(),
+            metavar="FILE",
+            help="File with the token for HQ (and the CMS).",
+        ),
     )
 
 
@@ -60,7 +79,7 @@ def credentials_of(given: Mapping[str, Any], addresses: Iterable[str]) -> Creden
     outside = next((one for one in addresses if not is_loopback(one)), "")
     if outside and not files.ca and not given["insecure"]:
         raise click.UsageError(f"connections to {outside} would be in plain text: give --hq-ca for TLS, or --insecure")
-    return Credentials(files)
+    return Credentials(files, prefix="--hq-")
 
 
 @usage_errors(BadCredentials, ValueError)

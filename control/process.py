@@ -25,7 +25,7 @@ from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Duration, F, Flags, limits_of, together, tracing_to, usage_errors
+from serving.flags import OWN_ADDRESS, Duration, F, Flags, limits_of, together, tracing_to, usage_errors
 from serving.listeners import Addresses
 from serving.telemetry.logs import set_up_logs
 from store.embedded import DataDirInUse, EmbeddedEtcd, EtcdFailed, EtcdNotFound
@@ -45,8 +45,10 @@ def listening_flags(flags: Flags, grpc: str, http: str) -> Callable[[F], F]:
     """Where a controller listens, by default at these addresses, and which browser origins may call it."""
     option, address = flags.under("Listening").option, "HOST:PORT"
     return together(
-        option("--grpc", default=grpc, metavar=address, help="Address to serve on; port 0: a free one."),
-        option("--http", default=http, metavar=address, help="Second address to serve on."),
+        option(
+            "--grpc", default=grpc, type=OWN_ADDRESS, metavar=address, help="Address to serve on; port 0: a free one."
+        ),
+        option("--http", default=http, type=OWN_ADDRESS, metavar=address, help="Second address to serve on."),
         flags.cors(),
         flags.allowed_hosts(),
         option("--insecure", is_flag=True, help="Use non-loopback addresses without TLS or authentication."),

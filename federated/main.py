@@ -26,7 +26,17 @@ from serving.auth.security import Security, check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.calls.incoming import RequestIds
 from serving.context import ServerContext
-from serving.flags import Bytes, Duration, Flags, ServerCommand, limits_of, tracing_to, usage_errors
+from serving.flags import (
+    OWN_ADDRESS,
+    Bytes,
+    Duration,
+    Flags,
+    InputFile,
+    ServerCommand,
+    limits_of,
+    tracing_to,
+    usage_errors,
+)
 from serving.listeners import Addresses
 from serving.process import collect_young, freeze_gc, run, when_told_to_stop
 from serving.telemetry.logs import set_up_logs
@@ -41,15 +51,23 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
 @_locations.option(
     "--config",
     required=True,
-    type=click.Path(path_type=Path),
+    type=InputFile(Path),
     metavar="FILE",
     help="The locations (YAML); reloaded when it changes.",
 )
 @_listening.option(
-    "--grpc", default="127.0.0.1:7171", metavar="HOST:PORT", help="Address to serve gRPC on; port 0: a free one."
+    "--grpc",
+    default="127.0.0.1:7171",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve gRPC on; port 0: a free one.",
 )
 @_listening.option(
-    "--http", default="127.0.0.1:7180", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one."
+    "--http",
+    default="127.0.0.1:7180",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve HTTP on; port 0: a free one.",
 )
 @_FLAGS.cors()
 @_FLAGS.allowed_hosts()
@@ -60,15 +78,24 @@ _processes, _memory = _FLAGS.under("Processes"), _FLAGS.under("Memory")
     help="Serve on, and connect to locations at, non-loopback addresses without TLS or authentication.",
 )
 @_locations.option(
-    "--location-ca", default="", metavar="FILE", help="Use TLS with the locations and trust this CA (PEM)."
+    "--location-ca",
+    default="",
+    type=InputFile(),
+    metavar="FILE",
+    help="Use TLS with the locations and trust this CA (PEM).",
 )
 @_locations.option(
-    "--location-cert", default="", metavar="FILE", help="Client certificate of the gateway for the locations (PEM)."
+    "--location-cert",
+    default="",
+    type=InputFile(),
+    metavar="FILE",
+    help="Client certificate of the gateway for the locations (PEM).",
 )
-@_locations.option("--location-key", default="", metavar="FILE", help="Its key (PEM).")
+@_locations.option("--location-key", default="", type=InputFile(), metavar="FILE", help="Its key (PEM).")
 @_locations.option(
     "--location-token-file",
     default="",
+    type=InputFile(),
     metavar="FILE",
     help="File with the gateway's own token: for its probes and the lists that it follows only.",
 )
@@ -94,7 +121,9 @@ def cli(**given: Any) -> None:
         may_be_plain = given["insecure"] or dialer.is_encrypted
         file = ConfigFile(given["config"]) if may_be_plain else ConfigFile(given["config"], check_plain)
     except OSError as error:
-        raise click.UsageError(f"--config {given['config']}: {error.strerror}") from error
+        raise click.UsageError(
+            f"--config {given['config']}: {error.strerror}: give a file that this user can read"
+        ) from error
     except (BadGatewayConfig, UnicodeDecodeError) as error:
         raise click.UsageError(f"--config {given['config']}: {error}") from error
     set_up_logs(given["log_level"], given["log_format"])
@@ -108,7 +137,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
     check_exposure(given, forwards=True)
     security = security_of(given, FederatedSystemClock(), None, DENIED_BY_STATE, forwards=True)
     _check_own(files, security)
-    return security, Dialer(Credentials(files))
+    return security, Dialer(Credentials(files, prefix="--location-"))
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:

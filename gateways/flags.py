@@ -17,7 +17,7 @@ from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.flags import Duration, Flags, together, usage_errors
+from serving.flags import CALLED_ADDRESSES, Duration, Flags, InputFile, together, usage_errors
 from serving.sockets import is_loopback
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,14 +31,28 @@ _SAVE_AFTER_S: Final = 2.0  # a list of 10,000 takes a third of a second to writ
 
 following: Final = together(
     _hq.option(
-        "--hq", required=True, metavar="HOST:PORT[,HOST:PORT...]", help="Replicas of HQ, or federation gateways."
+        "--hq",
+        required=True,
+        type=CALLED_ADDRESSES,
+        metavar="HOST:PORT[,HOST:PORT...]",
+        help="Replicas of HQ, or federation gateways.",
     ),
     publishing.option("--service", multiple=True, metavar="NAME", help="Publish this service. Repeatable."),
     publishing.option("--all-services", is_flag=True, help="Publish all services that this gateway may read."),
-    _hq.option("--hq-ca", default="", metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."),
-    _hq.option("--hq-cert", default="", metavar="FILE", help="Client certificate of this gateway (PEM)."),
-    _hq.option("--hq-key", default="", metavar="FILE", help="Its key (PEM)."),
-    _hq.option("--hq-token-file", default="", metavar="FILE", help="File with this gateway's own token for HQ."),
+    _hq.option(
+        "--hq-ca", default="", type=InputFile(), metavar="FILE", help="Use TLS with HQ and trust this CA (PEM)."
+    ),
+    _hq.option(
+        "--hq-cert", default="", type=InputFile(), metavar="FILE", help="Client certificate of this gateway (PEM)."
+    ),
+    _hq.option("--hq-key", default="", type=InputFile(), metavar="FILE", help="Its key (PEM)."),
+    _hq.option(
+        "--hq-token-file",
+        default="",
+        type=InputFile(),
+        metavar="FILE",
+        help="File with this gateway's own token for HQ.",
+    ),
     _hq.option(
         "--state-dir",
         type=click.Path(file_okay=False, path_type=Path),
@@ -77,10 +91,12 @@ def discovery_of(given: Mapping[str, Any]) -> tuple[Discovery, tuple[str, ...]]:
             servers,
             state_dir=given["state_dir"],
             settings=DiscoverySettings(feed=FeedSettings(save_after_s=_SAVE_AFTER_S)),
-            credentials=Credentials(files),
+            credentials=Credentials(files, prefix="--hq-"),
             rng=random.SystemRandom(),
         )
-    except (BadCredentials, ValueError) as error:
+    except BadCredentials as error:
+        raise click.UsageError(str(error)) from error
+    except ValueError as error:
         raise click.UsageError(f"--hq: {error}") from error
     return discovery, services
 

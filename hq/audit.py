@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import click
 
 from serving.auth.audit_chain import ChainLink, hash_of, link_of
+from serving.flags import InputFile
 
 _STRANGE: Final = "not a valid line of an audit log: it was edited, or this is another kind of file"
 
@@ -160,7 +161,7 @@ def audit() -> None:
 
 @audit.command()
 @click.option("--expect", "expected", type=_Expected(), multiple=True, help="Require this line; repeatable.")
-@click.argument("files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("files", nargs=-1, required=True, type=InputFile(Path))
 def verify(files: tuple[Path, ...], expected: tuple[ExpectedLine, ...]) -> None:
     """Verify that the audit log in FILES (in any order) was not changed.
 

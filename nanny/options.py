@@ -18,7 +18,7 @@ from nanny.world.leave import ApprovalPort, NoCms
 from nanny.world.prometheus import PrometheusPort, read_prometheus
 from serving.auth import security as settings
 from serving.clock import SystemClock
-from serving.flags import Duration, Flags, together
+from serving.flags import CALLED_ADDRESSES, Duration, Flags, InputFile, together
 from serving.storage.flags import etcd_flags
 
 FLAGS: Final = Flags("NANNY_")
@@ -32,12 +32,14 @@ world: Final = together(
     _world.option(
         "--locations",
         default="",
+        type=InputFile(),
         metavar="FILE",
         help="File with locations, instead of --location: `installations: {name: [host:port]}`.",
     ),
     _world.option(
         "--cms",
         default="",
+        type=CALLED_ADDRESSES,
         metavar="HOST:PORT[,HOST:PORT...]",
         help="gRPC addresses of the CMS; empty: roll-outs go by max_unavailable alone.",
     ),
@@ -46,6 +48,7 @@ behaviour: Final = together(
     _rollouts.option(
         "--prometheus",
         default="",
+        type=InputFile(),
         metavar="FILE",
         help="File with what checks may ask: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`.",
     ),

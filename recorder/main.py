@@ -20,7 +20,7 @@ from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
 from serving.clock import SystemClock
 from serving.context import ServerContext
-from serving.flags import Duration, Flags, ServerCommand, limits_of, together, tracing_to
+from serving.flags import CALLED_ADDRESSES, Duration, Flags, ServerCommand, limits_of, together, tracing_to
 from serving.process import when_told_to_stop
 
 FLAGS: Final = Flags("HQ_RECORDER_")
@@ -32,7 +32,12 @@ _recording: Final = together(
     location_flags(FLAGS, "  [default: default=127.0.0.1:7071]"),
     *(
         _servers.option(
-            f"--{server}", server, default="", metavar="HOST:PORT,...", help=f"Processes of {name}, to record {what}."
+            f"--{server}",
+            server,
+            default="",
+            type=CALLED_ADDRESSES,
+            metavar="HOST:PORT,...",
+            help=f"Processes of {name}, to record {what}.",
         )
         for server, name, what in (
             ("cms", "the CMS", "its ledger and decisions"),
@@ -91,7 +96,9 @@ async def _serve(given: dict[str, Any], security: Security | None) -> None:
     try:
         archive = Archive(given["directory"], given["keep_days"], given["max_size"] * _MIB)
     except OSError as error:
-        raise click.UsageError(f"--dir {given['directory']}: {error.strerror}") from error
+        raise click.UsageError(
+            f"--dir {given['directory']}: {error.strerror}: choose a folder that this user can write"
+        ) from error
     clients = clients_of(locations, credentials)
     sources = [
         _SOURCES[name](ServerProcesses(addresses, credentials)) for name, addresses in servers.items() if addresses

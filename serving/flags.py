@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import re
+import stat
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
 from serving.encoding.jsonio import MAX_DEPTH
 from serving.limiting.limits import Limits
+from serving.sockets import address_fault
 from serving.telemetry.logs import FORMATS
 
 if TYPE_CHECKING:
@@ -52,6 +56,56 @@ class Bytes(click.ParamType[int]):
         if match is None:
             self.fail(f"{value!r} is not a valid size: write 4MiB, 128KiB or a number of bytes", param, ctx)
         return int(match[1]) * _UNITS_BYTES[match[2]]
+
+
+class AddressParam(click.ParamType[str]):
+    """One or more HOST:PORT, separated by commas, perhaps after NAME=; the text is not changed.
+
+    Args:
+        is_own: to listen on, where port 0 takes a free one; else one is called.
+        may_be_url: a scheme before it is ignored.
+    """
+
+    name = "address"
+
+    def __init__(self, *, is_own: bool = False, may_be_url: bool = False) -> None:
+        self._is_own, self._may_be_url = is_own, may_be_url
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if param is not None and str(param.metavar).startswith("NAME=") and "=" not in str(value):
+            return str(value)  # whoever reads it says what to write
+        for part in str(value).rpartition("=")[2].split(","):
+            address = part.strip()
+            if self._may_be_url:
+                address = re.sub(r"^https?://|/+$", "", address)
+            if address and (fault := address_fault(address, is_own=self._is_own)):
+                self.fail(f"{address}: {fault}", param, ctx)
+        return str(value)
+
+
+class InputFile(click.Path):
+    """A file that is there and that this user may read; empty: none. It is not opened: it may be a pipe."""
+
+    def __init__(self, path_type: type[Any] | None = None, *, allow_dash: bool = False) -> None:
+        super().__init__(path_type=path_type, allow_dash=allow_dash)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        path = "" if self.allow_dash and value == "-" else str(Path(value).expanduser()) if value else ""
+        if path and (fault := _file_fault(path)):
+            self.fail(f"{value}: cannot be read: {fault}: give a file that this user can read", param, ctx)
+        return super().convert(value, param, ctx)
+
+
+def _file_fault(path: str) -> str:
+    try:
+        is_folder = stat.S_ISDIR(Path(path).stat().st_mode)
+    except OSError as error:
+        return str(error.strerror)
+    return "Is a directory" if is_folder else "" if os.access(path, os.R_OK) else "Permission denied"
+
+
+OWN_ADDRESS: Final = AddressParam(is_own=True)
+CALLED_ADDRESSES: Final = AddressParam()
 
 
 @contextmanager

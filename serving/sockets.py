@@ -22,6 +22,21 @@ def is_loopback(address: str) -> bool:
         return False
 
 
+def address_fault(address: str, *, is_own: bool = False) -> str:
+    """What is wrong with a host:port (or unix:PATH), and what to write; empty: nothing. `is_own`: to listen on."""
+    if address.startswith("unix:"):
+        return ""
+    if "://" in address:
+        return "give HOST:PORT, without a scheme"
+    host, _, port = address.rpartition(":")
+    free = ", port 0 for a free one" if is_own else ""
+    if not (host or is_own) or address.endswith("]"):
+        return f"names no port: write HOST:PORT{free}"
+    if not port.isdecimal() or not (0 if is_own else 1) <= int(port) < 65_536:
+        return f"{port!r} is not a valid port: write HOST:PORT{free}, e.g. 127.0.0.1:7071"
+    return ""
+
+
 async def bind_socket(address: str, *, reuse_port: bool, send_buffer_bytes: int = 0) -> socket.socket:
     """A socket bound to host:port, whose connections find out when the other machine is gone.
 

@@ -30,7 +30,7 @@ from control.process import (
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.auth.watched_files import BadSecurity
-from serving.flags import Duration, Flags, ServerCommand, together, usage_errors
+from serving.flags import Duration, Flags, InputFile, ServerCommand, together, usage_errors
 from serving.storage.flags import etcd_flags
 from store.port import Store
 from walle.process.config import FileConfig, load
@@ -49,9 +49,7 @@ _SECURITY = settings.flags(FLAGS, "walle")
 
 _BEHAVIOUR = together(
     location_flags(FLAGS, " Without one, silent agents are not noticed."),
-    _option(
-        "--config", type=click.Path(path_type=Path), default=None, metavar="FILE", help="Limits, executors (YAML)."
-    ),
+    _option("--config", type=InputFile(Path), default=None, metavar="FILE", help="Limits, executors (YAML)."),
     _option(
         "--installation",
         default="default",

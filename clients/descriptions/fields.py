@@ -8,14 +8,11 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
-from hqcli.shape import faults as shape_faults
-from hqcli.shape import kind, no_text
+from hqcli.shape import fill_message, kind, no_text
 
 M = TypeVar("M", bound=Message)
 
@@ -134,11 +131,6 @@ _NO_FIELDS = "must be a service's description (`service: ...`, `instances: ...`)
 
 def message_of(value: dict[str, Any], empty: M, path: str, faults: list[str]) -> M:
     """A message of hq.v1 from its proto3 JSON form; `empty` itself if it is faulty."""
-    found = list(shape_faults(value, cast("Descriptor", empty.DESCRIPTOR), path))
-    if not found:
-        try:
-            return ParseDict(value, empty)
-        except ParseError as error:
-            found = [f"{path}: {error}"]
+    found = fill_message(value, empty, path)
     faults += found
-    return type(empty)()
+    return type(empty)() if found else empty

@@ -96,7 +96,9 @@ def load(path: Path) -> ContextFile:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         if os.environ.get("HQ_CONFIG"):
-            raise BadContextFile(f"HQ_CONFIG={os.environ['HQ_CONFIG']}: there is no such file") from None
+            raise BadContextFile(
+                f"HQ_CONFIG={os.environ['HQ_CONFIG']}: there is no such file: write it, or unset HQ_CONFIG"
+            ) from None
         return ContextFile(path, exists=False)
     except (OSError, UnicodeDecodeError) as error:
         raise BadContextFile(f"{path}: cannot be read: {error}") from None

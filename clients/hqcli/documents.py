@@ -71,7 +71,7 @@ def _text_of(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except OSError as error:
-        raise BadDocument(f"{file}: {error.strerror}") from None
+        raise BadDocument(f"{file}: cannot be read: {error.strerror}: give a file that this user can read") from None
     except UnicodeDecodeError:
         raise BadDocument(f"{file}: is not UTF-8 text") from None
 

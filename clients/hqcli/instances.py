@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
-from google.protobuf.descriptor import Descriptor
-from google.protobuf.json_format import ParseDict, ParseError
 from google.protobuf.message import Message
 
 from hqcli.documents import BadDocument, documents_in, texts
-from hqcli.shape import faults, kind
+from hqcli.shape import fill_message, kind
 from hqpb.v1.instance_pb2 import Instance, InstanceRevision
-
-_UPPER = re.compile("[A-Z]")
-_STEP = re.compile(r"Failed to parse (\w+) field: ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +112,8 @@ def _at(place: str, fault: BadDocument) -> list[str]:
 
 def _parse(value: dict[str, Any], message: Message) -> None:
     """Fill a message. Raises BadDocument with one line for each fault found."""
-    if found := list(faults(value, cast("Descriptor", message.DESCRIPTOR))):
+    if found := fill_message(value, message):
         raise BadDocument("\n".join(found))
-    try:
-        ParseDict(value, message)
-    except ParseError as error:
-        raise BadDocument(_where_and_why(str(error))) from None
 
 
 def _values(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
@@ -142,10 +132,3 @@ def _unwrap_items(place: str, value: Any) -> Iterator[tuple[str, Any]]:
         return
     for number, item in enumerate(value, 1):
         yield f"{place}, item {number}", item
-
-
-def _where_and_why(text: str) -> str:
-    """Protobuf's description of a fault, as `path.of.field: what is wrong`."""
-    path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
-    why = _STEP.sub("", text).strip().rstrip(".")
-    return f"{path}: {why}" if path else why

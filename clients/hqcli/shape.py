@@ -7,10 +7,13 @@ protobuf's own parser stops at the first fault and leaves out positions in lists
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.json_format import ParseDict, ParseError
+from google.protobuf.message import Message
 
 _INTEGERS = frozenset(
     {
@@ -20,6 +23,8 @@ _INTEGERS = frozenset(
         FieldDescriptor.CPPTYPE_UINT64,
     }
 )
+_UPPER = re.compile("[A-Z]")
+_STEP = re.compile(r"Failed to parse (\w+) field: ")
 _ALIKE = 0.65  # similarity of names: node and nodeName pass, spec and secret do not
 _AS_TEXT = {
     "google.protobuf.Timestamp": 'a time in quotes, e.g. "2026-01-31T12:00:00Z"',
@@ -44,6 +49,24 @@ def faults(value: Any, message: Descriptor, path: str = "") -> Iterator[str]:
             yield f"{inner_path}: unknown field; {_instead(str(name), _field_names(message))}"
         elif inner is not None:
             yield from _field_faults(inner, field, inner_path)
+
+
+def fill_message(value: Any, message: Message, path: str = "") -> list[str]:
+    """Fill a message with its proto3 JSON form; return `path: what is wrong` for each fault, if there are any."""
+    found = list(faults(value, cast("Descriptor", message.DESCRIPTOR), path))
+    if not found:
+        try:
+            ParseDict(value, message)
+        except ParseError as error:
+            found = [".".join(filter(None, (path, _where_and_why(str(error)))))]
+    return found
+
+
+def _where_and_why(text: str) -> str:
+    """Protobuf's description of a fault, as `path.of.field: what is wrong`."""
+    path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
+    why = _STEP.sub("", text).strip().rstrip(".")
+    return f"{path}: {why}" if path else why
 
 
 def kind(value: Any) -> str:

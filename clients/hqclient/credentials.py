@@ -56,21 +56,25 @@ class Credentials:
     """Opens channels and makes metadata for each call, from the current files.
 
     Args:
+        prefix: how the flags begin that name the files, for errors: `--hq-` of --hq-ca.
         now: seconds, from any clock; files are checked at most once a second.
 
     Raises:
         BadCredentials: a file cannot be used.
     """
 
-    def __init__(self, files: CredentialFiles, now: Callable[[], float] = time.monotonic) -> None:
-        self.files = files
+    def __init__(
+        self, files: CredentialFiles, now: Callable[[], float] = time.monotonic, *, prefix: str = "--"
+    ) -> None:
+        self.files, self._prefix = files, prefix
         if bool(files.cert) != bool(files.key):
-            raise BadCredentials("a client certificate needs its key and the reverse: give both --cert and --key")
+            both = f"give both {prefix}cert and {prefix}key"
+            raise BadCredentials(f"a client certificate needs its key and the reverse: {both}")
         tls = [name for name in (files.ca, files.cert, files.key) if name]
-        self._tls = _Renewed(tls, lambda: _read_tls(files), now) if files.tls else None
+        self._tls = _Renewed(tls, lambda: _read_tls(files, prefix), now) if files.tls else None
         self._context: tuple[_Tls, ssl.SSLContext] | None = None
         token = files.token_file
-        self._token = _Renewed([token], lambda: _read_token(token), now) if token else None
+        self._token = _Renewed([token], lambda: _read_token(token, prefix), now) if token else None
 
     def __repr__(self) -> str:
         return f"Credentials({self.files})"
@@ -85,7 +89,9 @@ class Credentials:
             return
         for address in addresses:
             if not _is_loopback(address):
-                raise BadCredentials(f"the token would be sent to {address} in plain text: give a CA for TLS (--ca)")
+                raise BadCredentials(
+                    f"the token would be sent to {address} in plain text: give a CA for TLS ({self._prefix}ca)"
+                )
 
     def version(self) -> int:
         """Changes when connections must be reopened because their certificates were renewed."""
@@ -172,22 +178,22 @@ def _read_file(flag: str, name: str) -> bytes:
         ) from None
 
 
-def _read_token(name: str) -> str:
-    token = _read_file("--token-file", name).decode("latin-1").strip()
+def _read_token(name: str, prefix: str) -> str:
+    token = _read_file(f"{prefix}token-file", name).decode("latin-1").strip()
     if not _TOKEN.fullmatch(token):  # gRPC would refuse it, and show it
         expected = "expected one token, as `hqctl token sign` prints it"
-        raise BadCredentials(f"--token-file {name}: contains no token: {expected}")
+        raise BadCredentials(f"{prefix}token-file {name}: contains no token: {expected}")
     return token
 
 
-def _read_tls(files: CredentialFiles) -> _Tls:
-    chain = _read_file("--cert", files.cert) if files.cert else None
-    key = _read_file("--key", files.key) if files.key else None
-    ca = _read_file("--ca", files.ca) if files.ca else None
+def _read_tls(files: CredentialFiles, prefix: str) -> _Tls:
+    chain = _read_file(f"{prefix}cert", files.cert) if files.cert else None
+    key = _read_file(f"{prefix}key", files.key) if files.key else None
+    ca = _read_file(f"{prefix}ca", files.ca) if files.ca else None
     if ca is not None:
-        _certificates(ca, f"--ca {files.ca}")
+        _certificates(ca, f"{prefix}ca {files.ca}")
     if chain is not None and key is not None:
-        _check_pair(chain, key, files)
+        _check_pair(chain, key, files, prefix)
     return _Tls(ca, key, chain)
 
 
@@ -197,22 +203,28 @@ def _certificates(pem: bytes, name: str) -> list[Any]:
     try:
         return list(x509.load_pem_x509_certificates(pem))
     except ValueError:
-        raise BadCredentials(f"{name}: contains no PEM certificate") from None
+        raise BadCredentials(
+            f"{name}: contains no PEM certificate: give a file that begins with -----BEGIN CERTIFICATE-----"
+        ) from None
 
 
-def _check_pair(chain: bytes, key: bytes, files: CredentialFiles) -> None:
+def _check_pair(chain: bytes, key: bytes, files: CredentialFiles, prefix: str) -> None:
     """gRPC would accept a mismatched pair, and fail at each handshake without saying why."""
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-    own = _certificates(chain, f"--cert {files.cert}")[0]
+    own = _certificates(chain, f"{prefix}cert {files.cert}")[0]
     try:
         private = load_pem_private_key(key, None)
     except TypeError:
-        raise BadCredentials(f"--key {files.key}: is encrypted: give a file with the unencrypted key") from None
+        raise BadCredentials(f"{prefix}key {files.key}: is encrypted: give a file with the unencrypted key") from None
     except Exception:
-        raise BadCredentials(f"--key {files.key}: contains no PEM private key") from None
+        raise BadCredentials(
+            f"{prefix}key {files.key}: contains no PEM private key: give the file with the key of {prefix}cert"
+        ) from None
     if private.public_key() != own.public_key():
-        raise BadCredentials(f"--key {files.key}: is not the key of --cert {files.cert}")
+        raise BadCredentials(
+            f"{prefix}key {files.key}: is not the key of {prefix}cert {files.cert}: give the two that belong together"
+        )
 
 
 def _is_loopback(address: str) -> bool:

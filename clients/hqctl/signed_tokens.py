@@ -119,4 +119,4 @@ def _read_key(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise BadToken(f"{path}: cannot be read: {error.strerror}") from None
+        raise BadToken(f"--key {path}: cannot be read: {error.strerror}: give a file that this user can read") from None

@@ -7,6 +7,7 @@ import logging
 import os
 import socket
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
@@ -113,7 +114,7 @@ def _supervise(settings: RunSettings) -> NoReturn:
     try:
         done = asyncio.run(supervise(settings))
     except (BadCredentials, Occupied, StateUnreadable, WrongDirectory, OSError) as error:
-        _fail(str(error))
+        _fail(_reason(error, {"--dir": settings.directory, "--store": settings.store}))
     sys.exit(0 if done else Exit.REFUSED)
 
 
@@ -158,9 +159,11 @@ def node(
     from instancectl.node.agent import run_node
 
     try:
+        if settings.store is not None:  # else each instance would find out by itself
+            settings.store.mkdir(parents=True, exist_ok=True)
         asyncio.run(run_node(NodeSettings(settings, speakers, on_stop == "stop", uids, rooted, users, runtime)))
     except (BadCredentials, Occupied, OSError, ValueError) as error:
-        _fail(str(error))
+        _fail(_reason(error, {"--dir": settings.directory, "--store": settings.store, "--socket": path}))
 
 
 @cli.command(short_help="Show the status of a supervisor, a node's agent or host agent.")
@@ -196,8 +199,12 @@ def status(directory: Path, output: str, host_agent: Path | None, wait_s: float)
     asking = partial(agent_status.ask, host_agent) if host_agent else partial(ask, place, "status")
     found = asyncio.run(ask_until(asking, is_good, wait_s))
     if found is None:
-        who = f"no host agent answers at {host_agent}" if host_agent else f"no instancectl runs in --dir {directory}"
-        _fail(f"{who}, or it is another user's", Exit.UNAVAILABLE)
+        _fail(
+            _absent("host agent", "--host-agent", host_agent)
+            if host_agent
+            else _absent("instancectl", "--dir", directory),
+            Exit.UNAVAILABLE,
+        )
     if output == "json":
         print_data(found, output)
     else:
@@ -216,12 +223,12 @@ def confirm(directory: Path) -> None:
     try:
         answer = asyncio.run(ask(node_socket_of(directory), "confirm"))
     except OSError:
-        _fail(f"no agent of a node runs in --dir {directory}, or it is another user's", Exit.UNAVAILABLE)
+        _fail(_absent("agent of a node", "--dir", directory), Exit.UNAVAILABLE)
     click.echo(", ".join(answer["confirmed"]) or "nothing waits")
 
 
 @cli.command(short_help="Validate a file with one instance.")
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.argument("file", type=click.Path(path_type=Path))
 def validate(file: Path) -> None:
     """Validate FILE (one instance as YAML or JSON) for instancectl."""
     from hqcli.documents import BadDocument
@@ -257,7 +264,7 @@ def host_agent(
     try:
         run_host_agent(node or socket.gethostname(), addresses, credentials, path, speakers)
     except (BadCredentials, Occupied, OSError) as error:
-        _fail(str(error))
+        _fail(_reason(error, {"--socket": path}))
 
 
 def _servers(servers: tuple[str, ...]) -> tuple[str, ...]:
@@ -271,6 +278,20 @@ def _split(servers: tuple[str, ...]) -> tuple[str, ...]:
         return addresses_in(servers)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--server") from None
+
+
+def _absent(program: str, flag: str, place: Path) -> str:
+    return f"no {program} answers at {flag} {place}: start it, or give another one, or ask as its user"
+
+
+def _reason(error: Exception, places: Mapping[str, Path | None]) -> str:
+    """Why it does not begin, and what to do; `places`: by flag, where it writes."""
+    if not isinstance(error, OSError) or not error.filename:
+        return str(error)
+    failed = Path(error.filename)
+    near = ((flag, place) for flag, place in places.items() if place is not None)
+    where = next((f"{flag} {place}" for flag, place in near if place.absolute().is_relative_to(failed)), str(failed))
+    return f"{where}: cannot be used: {error.strerror}: choose another place, or make it usable for this user"
 
 
 def _fail(text: str, code: int = Exit.REFUSED) -> NoReturn:

@@ -55,6 +55,15 @@ class Network(click.ParamType[IPv4Network | IPv6Network]):
             self.fail(f"{value!r} is not a valid IP address or network: write 127.0.0.1 or 127.0.0.0/8", param, ctx)
 
 
+class Folder(click.Path):
+    """A folder that is there."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if not Path(value).is_dir():
+            self.fail(f"{value}: is not a folder: create it, or give another one", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class SpeakerOption(click.ParamType[Speaker]):
     """USER=INSTANCE[,INSTANCE]..."""
 
@@ -129,7 +138,7 @@ _FOR_INSTANCES = (
         help="Cache of fetched content, shared with others.",
     ),
     click.option(
-        "--file-root", type=click.Path(exists=True, file_okay=False, path_type=Path),
+        "--file-root", type=Folder(path_type=Path),
         help="Allow file: sources, below this directory; without it, none are.",
     ),
     click.option(

@@ -196,7 +196,7 @@ def with_session(function: F) -> F:
         try:
             configured = read_installations(path) if path else {}
         except BadDocument as fault:
-            refuse(fault)
+            refuse(BadDocument(f"--config {fault}") if config else fault)
         return function(NannyctlSession(told, configured, only, timeout_s, credentials), *args, **kwargs)
 
     return command  # type: ignore[return-value]

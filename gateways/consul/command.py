@@ -26,7 +26,7 @@ from gateways.flags import (
 from gateways.process import DiscoveryGateway, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import ServerCommand, limits_of
+from serving.flags import OWN_ADDRESS, ServerCommand, limits_of
 from serving.listeners import Addresses
 from serving.process import when_told_to_stop
 
@@ -34,7 +34,11 @@ from serving.process import when_told_to_stop
 @click.command("consul", cls=ServerCommand)
 @following
 @listening.option(
-    "--http", default="127.0.0.1:7680", metavar="HOST:PORT", help="Address to serve HTTP on; port 0: a free one."
+    "--http",
+    default="127.0.0.1:7680",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve HTTP on; port 0: a free one.",
 )
 @publishing.option(
     "--datacenter",

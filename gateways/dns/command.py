@@ -20,15 +20,27 @@ from gateways.flags import FLAGS, discovery_of, following, listening, publishing
 from gateways.process import DiscoveryGateway, check_http, run_gateway
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import ServerCommand, limits_of
+from serving.flags import OWN_ADDRESS, ServerCommand, limits_of
 from serving.listeners import Addresses
 from serving.process import when_told_to_stop
 
 
 @click.command("dns", cls=ServerCommand)
 @following
-@listening.option("--dns", default="127.0.0.1:7653", metavar="HOST:PORT", help="Address to serve DNS on, UDP and TCP.")
-@listening.option("--http", default="127.0.0.1:7682", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@listening.option(
+    "--dns",
+    default="127.0.0.1:7653",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve DNS on, UDP and TCP.",
+)
+@listening.option(
+    "--http",
+    default="127.0.0.1:7682",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address of /metrics and health pages.",
+)
 @listening.option(
     "--max-udp-size",
     type=click.IntRange(wire.PLAIN_BYTES, 65_000),

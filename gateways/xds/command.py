@@ -15,7 +15,7 @@ from gateways.xds.metrics import METRICS
 from gateways.xds.resources import Resources
 from hqclient.discovery import Discovery
 from serving.clock import SystemClock
-from serving.flags import ServerCommand, limits_of
+from serving.flags import OWN_ADDRESS, ServerCommand, limits_of
 from serving.listeners import Addresses
 from serving.process import when_told_to_stop
 
@@ -23,9 +23,19 @@ from serving.process import when_told_to_stop
 @click.command("xds", cls=ServerCommand)
 @following
 @listening.option(
-    "--grpc", default="127.0.0.1:7671", metavar="HOST:PORT", help="Address to serve xDS on; port 0: a free one."
+    "--grpc",
+    default="127.0.0.1:7671",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address to serve xDS on; port 0: a free one.",
 )
-@listening.option("--http", default="127.0.0.1:7681", metavar="HOST:PORT", help="Address of /metrics and health pages.")
+@listening.option(
+    "--http",
+    default="127.0.0.1:7681",
+    type=OWN_ADDRESS,
+    metavar="HOST:PORT",
+    help="Address of /metrics and health pages.",
+)
 @publishing.option(
     "--location",
     default="",

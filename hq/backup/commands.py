@@ -26,6 +26,7 @@ from hq.backup.servers import HQ, SERVERS, BackedUpServer
 from hq.process import options
 from serving.clock import SystemClock
 from serving.errors import ServiceError
+from serving.flags import InputFile
 from store.embedded import EtcdFailed, EtcdNotFound
 from store.keys import Keys
 from store.port import Compacted, Store, StoreError
@@ -69,7 +70,7 @@ def backup() -> None:
 @click.option("--all", "every", is_flag=True, help="The records of HQ, CMS, Nanny and Wall-E, all at one version.")
 @_prefix
 @click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is complete.")
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=InputFile(allow_dash=True))
 def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool, **given: Any) -> None:
     """Write a backup to FILE, or to standard output (-).
 
@@ -84,7 +85,7 @@ def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool
 
 
 @backup.command("verify")
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=InputFile(allow_dash=True))
 def backup_verify(file: str) -> None:
     """Verify that FILE is complete, and show what it contains."""
     with _report_errors(), _open_backup(file) as opened:
@@ -97,7 +98,7 @@ class _EtcdUnlessNew(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if "--into-new" in args:
-            ctx.default_map = {**(ctx.default_map or {}), "etcd": "new"}
+            ctx.default_map = {**(ctx.default_map or {}), "etcd": "127.0.0.1:2379"}
         return super().parse_args(ctx, args)
 
 
@@ -115,7 +116,7 @@ class _EtcdUnlessNew(click.Command):
     is_flag=True,
     help="A rehearsal: into a new etcd, started for it and ended with it. Of all servers in FILE, or --of one.",
 )
-@click.argument("file", type=click.Path(allow_dash=True))
+@click.argument("file", type=InputFile(allow_dash=True))
 def restore(file: str, of: str | None, prefix: str, replace: bool, into_new: bool, **given: Any) -> None:
     """Restore a server's backup into etcd, as a new epoch. Records of other servers stay as they are.
 

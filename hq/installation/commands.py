@@ -65,7 +65,7 @@ def init() -> None:
 )
 @click.option(
     "--join",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    type=click.Path(file_okay=False, path_type=Path),
     metavar="DIR",
     help="Folder of another location: take its CAs, key of tokens, trust domain and admin, and name each to the other.",
 )
@@ -75,8 +75,8 @@ def create(folder: Path, join: Path | None, **given: Any) -> None:
     Keys and the files in DIR/config are never overwritten; --join adds a location to federated.yaml of both. Without
     options: what DIR/installation.yaml says.
     """
-    with _with_usage_errors():
-        beside = read_plan(join) if join is not None else None
+    with _with_usage_errors(folder):
+        beside = _plan_beside(join) if join is not None else None
         if beside is not None:
             agents = f"{given['location']}/{AGENTS}"
             given |= {"trust_domain": beside.trust_domain, "admin": beside.admin, "agents": agents}
@@ -95,13 +95,20 @@ def create(folder: Path, join: Path | None, **given: Any) -> None:
         _write(join, beside)
 
 
+def _plan_beside(join: Path) -> InstallationPlan:
+    try:
+        return read_plan(join)
+    except BadPlan as error:
+        raise BadPlan(f"--join {error}") from None
+
+
 @init.command("add-node")
 @_folder
 @click.argument("machines", metavar="NAME=IP...", nargs=-1, required=True)
 @click.option("--hq", "runs_hq", is_flag=True, help="It runs a replica and the other servers, instead of instances.")
 def add_node(folder: Path, machines: tuple[str, ...], runs_hq: bool) -> None:
     """Add machines to the installation in DIR: certificates, settings and units of each."""
-    with _with_usage_errors():
+    with _with_usage_errors(folder):
         plan = read_plan(folder)
         held = plan.hq if runs_hq else plan.nodes
         group = "hq" if runs_hq else "nodes"
@@ -120,7 +127,7 @@ def add_node(folder: Path, machines: tuple[str, ...], runs_hq: bool) -> None:
 @click.option("--all", "every", is_flag=True, help="Renew everything, due or not.")
 def renew(folder: Path, every: bool) -> None:
     """Renew the certificates that end within 30 days, and tokens within 16 hours; DIR/distribute copies them."""
-    with _with_usage_errors():
+    with _with_usage_errors(folder):
         installation = InstallationFolder(folder.resolve(), read_plan(folder), datetime.now(UTC))
         if every:
             installation.renew(authority.CA_VALID, authority.CA_VALID)
@@ -158,9 +165,13 @@ def _write(folder: Path, plan: InstallationPlan) -> None:
 
 
 @contextmanager
-def _with_usage_errors() -> Iterator[None]:
+def _with_usage_errors(folder: Path) -> Iterator[None]:
     try:
         yield
-    except (BadPlan, BadKeyFile, OSError) as error:
+    except (BadPlan, BadKeyFile) as error:
         click.echo(f"hq: {error}", err=True)
+        sys.exit(1)
+    except OSError as error:
+        fault = f"{error.filename}: {error.strerror}"
+        click.echo(f"hq: {folder}: cannot be written ({fault}): choose a folder that this user can write", err=True)
         sys.exit(1)

@@ -93,10 +93,12 @@ def as_mapping(plan: InstallationPlan) -> dict[str, Any]:
 
 
 def read_plan(folder: Path) -> InstallationPlan:
-    """The plan of the folder. Raises BadPlan; FileNotFoundError: it holds none."""
+    """The plan of the folder. Raises BadPlan."""
     path = folder / FILE
     try:
         content = load(path.read_bytes())
+    except OSError as error:
+        raise BadPlan(f"{path}: {error.strerror}: name a folder that `hq init` wrote and this user can read") from None
     except BadYaml as error:
         raise BadPlan(f"{path}: {error}") from None
     known = {each.name for each in fields(InstallationPlan)}

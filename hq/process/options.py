@@ -7,7 +7,7 @@ from typing import Final
 import click
 
 from serving.auth import security as settings
-from serving.flags import Bytes, Duration, Flags, together
+from serving.flags import OWN_ADDRESS, Bytes, Duration, Flags, together
 from serving.storage.flags import etcd_flags
 
 flags: Final = Flags("HQ_")
@@ -19,18 +19,21 @@ listening = together(
     _listening.option(
         "--grpc",
         default="127.0.0.1:7071",
+        type=OWN_ADDRESS,
         metavar="HOST:PORT",
         help="Address to serve on; port 0: a free one. Every address answers gRPC, Connect and plain HTTP.",
     ),
     _listening.option(
         "--http",
         default="127.0.0.1:7080",
+        type=OWN_ADDRESS,
         metavar="HOST:PORT",
         help="Second address to serve on; may be the same.",
     ),
     _listening.option(
         "--agents",
         default=None,
+        type=OWN_ADDRESS,
         metavar="HOST:PORT",
         help="Listener for agents only, with limits of its own; empty: none."
         "  [default: port 7072 beside --grpc's 7071, else none]",
@@ -57,6 +60,7 @@ workers = together(
     _processes.option(
         "--worker-pages",
         default="",
+        type=OWN_ADDRESS,
         metavar="HOST:PORT",
         help="With several workers: also serve /metrics and health here, the next worker one port higher.",
     ),

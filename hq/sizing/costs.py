@@ -78,10 +78,14 @@ def read_costs(file: Path = FILE) -> MeasuredCosts:
     """
     try:
         given = json.loads(file.read_text())
-    except (OSError, ValueError) as error:
-        raise BadCosts(f"costs: {file} cannot be read: {error}") from error
+    except OSError as error:
+        raise BadCosts(
+            f"--costs {file}: cannot be read: {error.strerror}: give a file that this user can read"
+        ) from None
+    except ValueError as error:
+        raise BadCosts(f"--costs {file}: is not valid JSON: {error}") from error
     names = {field.name for field in fields(MeasuredCosts)}
     if not isinstance(given, dict) or (missing := names - given.keys()):
         lacking = f"lacks {', '.join(sorted(missing))}" if isinstance(given, dict) else "is not an object"
-        raise BadCosts(f"costs: {file} {lacking}: make it with `python -m tests.bench report`")
+        raise BadCosts(f"--costs {file}: {lacking}: make it with `python -m tests.bench report`")
     return MeasuredCosts(**{name: given[name] for name in names})

@@ -93,7 +93,9 @@ def read_prometheus(path: str) -> dict[str, PrometheusSource]:
     """Those of a file: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`. Raises BadDocument."""
     try:
         value = value_of(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, BadDocument) as error:
+    except OSError as error:
+        raise BadDocument(f"{path}: cannot be read: {error.strerror}: give a file that this user can read") from None
+    except (UnicodeDecodeError, BadDocument) as error:
         raise BadDocument(f"{path}: {error}") from None
     faults: list[str] = []
     listed = value.get("prometheus") if isinstance(value, dict) and len(value) == 1 else None

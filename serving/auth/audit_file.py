@@ -49,7 +49,9 @@ class FileSink:
                 self.last = _tail(before)[0]
         except OSError as error:
             self.close()
-            raise BadSecurity(f"--audit-log {path}: cannot be written: {error.strerror}") from error
+            raise BadSecurity(
+                f"--audit-log {path}: cannot be written: {error.strerror}: choose a file that this user can write"
+            ) from error
 
     def ready(self) -> bytes:
         """Make it ready for a line. Return what is at its end, if that is not a whole line. Raises OSError."""

@@ -19,7 +19,7 @@ from serving.auth.revocations import parse_revoked
 from serving.auth.tls import ServerTls
 from serving.auth.watched_files import BadSecurity, WatchedFiles
 from serving.clock import Clock
-from serving.flags import Duration, Flags, together
+from serving.flags import OWN_ADDRESS, Duration, Flags, InputFile, together
 from serving.sockets import is_loopback
 from serving.telemetry.metrics import Declared
 
@@ -161,12 +161,15 @@ def flags(made: Flags, audience: str, *, serves_grpc: bool = True, forwards: boo
     """
     option = made.under("Security").option
     texts = {**_FILES, "--client-ca": _CHECKED_ONLY} if forwards else _FILES
-    files = [option(name, default="", metavar="FILE", help=text) for name, text in texts.items()]
+    files = [
+        option(name, type=None if name == "--audit-log" else InputFile(), default="", metavar="FILE", help=text)
+        for name, text in texts.items()
+    ]
     address = (
         "Second gRPC address, which requires client certificates; at the others they are optional. Port 0: a free one."
     )
     mtls = (
-        [made.under("Listening").option("--grpc-mtls", default="", metavar="HOST:PORT", help=address)]
+        [made.under("Listening").option("--grpc-mtls", type=OWN_ADDRESS, default="", metavar="HOST:PORT", help=address)]
         if serves_grpc
         else []
     )
@@ -185,11 +188,8 @@ def flags(made: Flags, audience: str, *, serves_grpc: bool = True, forwards: boo
 
 
 def check_exposure(given: Mapping[str, Any], *, forwards: bool = False) -> None:
-    """Raises BadSecurity: others could reach an address and eavesdrop, or call unauthorized; or it is malformed."""
+    """Raises BadSecurity: others could reach an address and eavesdrop, or call unauthorized."""
     named = {flag: given[flag] for flag in ("grpc", "http", "agents", "worker_pages") if given.get(flag)}
-    for flag, address in named.items():
-        if not address.startswith("unix:") and not address.rpartition(":")[2].isdigit():
-            raise BadSecurity(f"{_flag(flag)} {address} names no port: write HOST:PORT, port 0 for a free one")
     if given["insecure"] or (given.get("tls_cert") and (given.get("jwks") or given.get("client_ca"))):
         return
     identities = "--jwks with --policy" if forwards else "--jwks or --client-ca with --policy"

@@ -68,7 +68,7 @@ class WatchedFiles(Generic[T]):
         try:
             return tuple(path.read_bytes() for path in self._paths)
         except OSError as error:
-            raise BadSecurity(f"cannot be read: {error.strerror}") from error
+            raise BadSecurity(f"cannot be read: {error.strerror}: give one that this user can read") from error
 
     def _blame(self, fault: str) -> None:
         if fault and fault != self.fault:

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from serving.flags import F, Flags, together
+from serving.auth.watched_files import BadSecurity
+from serving.flags import AddressParam, F, Flags, InputFile, together, usage_errors
 from serving.storage.tls import EtcdTls
 from store.etcd import EtcdConfig
 
@@ -21,27 +22,39 @@ def etcd_flags(flags: Flags) -> Callable[[F], F]:
         option(
             "--etcd",
             required=True,
+            type=AddressParam(may_be_url=True),
             metavar="HOST:PORT[,HOST:PORT...]",
             help="Members of etcd, comma-separated.",
         ),
-        option("--etcd-ca", default="", metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."),
-        option("--etcd-cert", default="", metavar="FILE", help="Client certificate for etcd."),
-        option("--etcd-key", default="", metavar="FILE", help="Its key."),
+        option(
+            "--etcd-ca", default="", type=InputFile(), metavar="FILE", help="Use TLS with etcd and trust this CA (PEM)."
+        ),
+        option("--etcd-cert", default="", type=InputFile(), metavar="FILE", help="Client certificate for etcd."),
+        option("--etcd-key", default="", type=InputFile(), metavar="FILE", help="Its key."),
         option("--etcd-user", default="", help="User for etcd authentication."),
-        option("--etcd-password-file", default="", metavar="FILE", help="File with the user's password."),
+        option(
+            "--etcd-password-file", default="", type=InputFile(), metavar="FILE", help="File with the user's password."
+        ),
     )
 
 
 def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
-    """Raises UsageError for an empty list of members, BadSecurity for unusable files, OSError for the password file."""
+    """Raises UsageError: the list of members is empty, or a file cannot be used."""
     password_file = given["etcd_password_file"]
     ca, cert, key = given["etcd_ca"], given["etcd_cert"], given["etcd_key"]
     return EtcdConfig(
         endpoints=_endpoints(given["etcd"]),
-        credentials=EtcdTls(ca, cert, key, time.monotonic) if ca else None,
+        credentials=_etcd_tls(ca, cert, key),
         user=given["etcd_user"],
         password=Path(password_file).read_text().strip() if password_file else "",
     )
+
+
+@usage_errors(BadSecurity)
+def _etcd_tls(ca: str, cert: str, key: str) -> EtcdTls | None:
+    if (cert or key) and not ca:
+        raise click.UsageError("--etcd-cert and --etcd-key have no effect without TLS: give --etcd-ca")
+    return EtcdTls(ca, cert, key, time.monotonic) if ca else None
 
 
 def endpoint(text: str) -> str:

@@ -21,7 +21,7 @@ class EtcdTls:
     def __init__(self, ca: str, cert: str, key: str, now: Callable[[], float]) -> None:
         """Raises BadSecurity: a file cannot be used."""
         if bool(cert) != bool(key):
-            raise BadSecurity("--etcd-cert and --etcd-key must be given together")
+            raise BadSecurity("--etcd-cert and --etcd-key must be given together: give both")
         paths = [Path(name) for name in (ca, cert, key) if name]
         self._files = WatchedFiles("etcd-ca", paths, _credentials)
         self._now, self._look_at = now, now() + _LOOK_EVERY_S

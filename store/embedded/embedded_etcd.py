@@ -158,7 +158,7 @@ class EmbeddedEtcd:
             fd = os.open(self.data_dir / "lock", os.O_RDWR | os.O_CREAT, 0o600)
         except OSError as error:
             raise EtcdFailed(
-                f"etcd cannot store its data there ({error}): choose another directory (--data)"
+                f"etcd cannot store its data in {self.data_dir} ({error.strerror}): choose another directory (--data)"
             ) from error
         give_up = time.monotonic() + self._lock_wait_s
         while not _try_lock(fd):

@@ -21,7 +21,7 @@ def addresses(given: tuple[str, ...]) -> tuple[str, ...]:
     try:
         named = addresses_in(given)
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise click.UsageError(f"--server (or HQ_SERVER): {error}") from None
     if not named:
         raise click.UsageError("no server given: use --server HOST:PORT or set HQ_SERVER")
     return named

@@ -216,7 +216,7 @@ def put(cms: CmsProcesses, labels: tuple[str, ...], **fields: Any) -> None:
 
 def _messages_in(names: tuple[str, ...], kind: type[M]) -> list[M]:
     """Messages of one kind from files. Exits, and says what is wrong, if one of them cannot be read."""
-    from google.protobuf.json_format import ParseDict, ParseError
+    from hqcli.shape import fill_message
 
     bad: list[str] = []
     messages: list[M] = []
@@ -225,10 +225,8 @@ def _messages_in(names: tuple[str, ...], kind: type[M]) -> list[M]:
     except BadDocument as error:
         raise click.UsageError(str(error)) from error
     for place, value in documents:
-        try:
-            messages.append(ParseDict(_with_words(value), kind()))
-        except ParseError as error:
-            bad.append(f"{place}: {error}")
+        messages.append(kind())
+        bad += [f"{place}: {fault}" for fault in fill_message(_with_words(value), messages[-1])]
     if bad:
         for fault in bad:
             complain(fault)

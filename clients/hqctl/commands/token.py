@@ -10,7 +10,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -81,8 +81,8 @@ def sign(key: Path, kid: str, subject: str, issuer: str, audience: str, span_s: 
 
 
 @token.command(short_help="Show the header and claims of a token.")
-@click.argument("file", type=click.File("r"), default="-", metavar="[FILE]")
-def inspect(file: Any) -> None:
+@click.argument("file", default="-", metavar="[FILE]")
+def inspect(file: str) -> None:
     """Show the header and claims of a token, without its signature: the output cannot be used as a token.
 
     Does not check the signature, nor whether a server would accept the token.
@@ -90,7 +90,8 @@ def inspect(file: Any) -> None:
     from hqctl.signed_tokens import look_into
 
     with _exit_on_bad_token():
-        shown = look_into(file.read().strip())
+        text = sys.stdin.read() if file == "-" else Path(file).read_text()
+        shown = look_into(text.strip())
     for name in ("iat", "nbf", "exp"):
         value = shown["claims"].get(name)
         if isinstance(value, int | float):
@@ -120,9 +121,13 @@ def _emit(signed: str, out: Path | None) -> None:
         return
     # Written to a new file that replaces the old one, so that readers see either one, complete.
     made = out.with_name(f".{out.name}.{os.getpid()}")
-    with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
-        file.write(signed + "\n")
-    made.replace(out)
+    try:
+        with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(signed + "\n")
+        made.replace(out)
+    except OSError as error:
+        complain(f"--out {out}: {error.strerror}: choose a file in a folder that this user can write")
+        sys.exit(Exit.REFUSED)
 
 
 def _time(value: float) -> str:
@@ -141,5 +146,5 @@ def _exit_on_bad_token() -> Iterator[None]:
         complain(str(fault))
         sys.exit(Exit.REFUSED)
     except OSError as error:
-        complain(str(error))
+        complain(f"{error.filename}: {error.strerror}: give a file that this user can read")
         sys.exit(Exit.REFUSED)

@@ -250,7 +250,9 @@ def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorshi
     try:
         content = sys.stdin.buffer.read() if file == "-" else Path(file).read_bytes()
     except OSError as error:
-        raise click.BadParameter(f"{file}: {error.strerror}", param_hint="-f") from None
+        raise click.BadParameter(
+            f"{file}: cannot be read: {error.strerror}: give a file that this user can read", param_hint="-f"
+        ) from None
     request = pb.CreateSnapshotRequest(
         service_id=name, content=content, parent=parent, by=by, request_id=new_request_id(), validate_only=check
     )

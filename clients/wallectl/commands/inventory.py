@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import click
-from google.protobuf.json_format import MessageToDict, ParseDict, ParseError
+from google.protobuf.json_format import MessageToDict
 
 from hqcli.documents import BadDocument, texts, value_of
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, output_option, yaml_text
+from hqcli.shape import fill_message
 from wallectl.asking import call, call_pages, complain
 from wallectl.output import print_if_data, table
 from wallepb.v1 import service_pb2 as pb
@@ -88,10 +89,9 @@ def _machines(name: str, text: str) -> list[Machine]:
         raise BadDocument(f"{name}: write `machines:` and a list of machines below it")
     found: list[Machine] = []
     for number, one in enumerate(given["machines"]):
-        try:
-            found.append(ParseDict(one, Machine()))
-        except (ParseError, AttributeError, TypeError) as error:
-            raise BadDocument(f"{name}: machines[{number}]: {error}") from None
+        found.append(Machine())
+        if faults := fill_message(one, found[-1], f"machines[{number}]"):
+            raise BadDocument("\n".join(f"{name}: {fault}" for fault in faults))
     return found
 
 

@@ -41,7 +41,7 @@ async def test_status_is_a_table_and_json(run_file: RunFile) -> None:
 def test_status_without_a_supervisor_is_unavailable(tmp_path: Path) -> None:
     done = run("status", "--dir", str(tmp_path))
     assert (done.returncode, done.stdout) == (Exit.UNAVAILABLE, "")
-    assert f"no instancectl runs in --dir {tmp_path}" in done.stderr
+    assert f"no instancectl answers at --dir {tmp_path}" in done.stderr
 
 
 def test_validate_accepts_the_examples() -> None:

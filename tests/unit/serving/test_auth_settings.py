@@ -10,7 +10,7 @@ import pytest
 from serving.auth.security import check_exposure, security_of
 from serving.auth.watched_files import BadSecurity
 from serving.clock import SystemClock
-from serving.sockets import is_loopback
+from serving.sockets import address_fault, is_loopback
 from tests.support.secured import Secured
 
 
@@ -67,10 +67,21 @@ def test_others_reach_an_address_only_with_tls_and_identities(
     check_exposure({**given, "insecure": True})
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "7071x", "localhost:"])
-def test_an_address_without_a_port_is_told_so(address: str) -> None:
-    with pytest.raises(BadSecurity, match=f"^--grpc {address} names no port: write HOST:PORT"):
-        check_exposure({"grpc": address, "insecure": True})
+@pytest.mark.parametrize(
+    ("address", "fault"),
+    [
+        ("127.0.0.1", "'127.0.0.1' is not a valid port: write HOST:PORT, port 0 for a free one"),
+        ("localhost:", "'' is not a valid port"),
+        ("[::1]", "names no port"),
+        ("a:65536", "'65536' is not a valid port"),
+        ("http://a:1", "give HOST:PORT, without a scheme"),
+        *((address, "") for address in ("127.0.0.1:0", ":7071", "[::1]:7071", "unix:/run/hq")),
+    ],
+)
+def test_an_address_that_is_none_is_named_with_what_to_write(address: str, fault: str) -> None:
+    assert address_fault(address, is_own=True).startswith(fault)
+    assert bool(address_fault(address, is_own=True)) == bool(fault)
+    assert bool(address_fault(address)) == (bool(fault) or address in ("127.0.0.1:0", ":7071"))
 
 
 def test_a_command_without_the_flags_of_security_is_not_told_to_use_them() -> None:

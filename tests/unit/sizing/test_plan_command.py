@@ -49,7 +49,7 @@ def test_programs_read_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "message"), [("{}", "lacks base_bytes"), ("[]", "is not an object"), ("no", "cannot be read")]
+    ("text", "message"), [("{}", "lacks base_bytes"), ("[]", "is not an object"), ("no", "is not valid JSON")]
 )
 def test_a_bad_file_of_costs_is_named(tmp_path: Path, text: str, message: str) -> None:
     file = tmp_path / "costs.json"
