@@ -70,7 +70,7 @@ def backup() -> None:
 @click.option("--all", "every", is_flag=True, help="The records of HQ, CMS, Nanny and Wall-E, all at one version.")
 @_prefix
 @click.option("--force", is_flag=True, help="Replace FILE if it exists, once the new backup is complete.")
-@click.argument("file", type=InputFile(allow_dash=True))
+@click.argument("file", type=click.Path(allow_dash=True))
 def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool, **given: Any) -> None:
     """Write a backup to FILE, or to standard output (-).
 
