@@ -11,13 +11,37 @@ import pytest
 from tests.conformance.__main__ import play_one
 from tests.conformance.client_process import ClientProcess
 from tests.conformance.scenarios import read_scenarios
+from tests.support.gateway_process import programs
 
-MODULE = Path(__file__).parents[2] / "clients" / "go"
+ROOT = Path(__file__).parents[2]
+MODULE = ROOT / "clients" / "go"
+_PROGRAM = """package main
+
+import (
+	"context"
+	"fmt"
+	"log"
+
+	"example.com/hq/discovery"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+)
+
+func main() {
+	ctx := context.Background()
+%s
+%s
+	fmt.Println(conn.Target(), err)
+}
+"""
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(900),
+    pytest.mark.skipif(shutil.which("go") is None, reason="there is no go on PATH"),
+]
 
 
-@pytest.mark.long
-@pytest.mark.timeout(900)
-@pytest.mark.skipif(shutil.which("go") is None, reason="there is no go on PATH")
 async def test_the_go_client_holds(tmp_path: Path) -> None:
     for command in (
         ["go", "vet", "./..."],
@@ -30,3 +54,21 @@ async def test_the_go_client_holds(tmp_path: Path) -> None:
     problems = {scenario.name: await play_one(client, scenario) for scenario in read_scenarios()}
     await client.close()
     assert not {name: problem for name, problem in problems.items() if problem}
+
+
+async def test_the_page_as_written(tmp_path: Path) -> None:
+    """In a module of its own, which names this clone as the page says."""
+    page = (ROOT / "docs" / "go.md").read_text()
+    program = _PROGRAM % tuple(part.split("```")[0] for part in page.split("```go\n")[1:3])
+    (tmp_path / "go.mod").write_text(
+        (MODULE / "go.mod").read_text().replace("module example.com/hq\n", "module example.com/page\n")
+        + f"\nrequire example.com/hq v0.0.0\n\nreplace example.com/hq => {MODULE}\n"
+    )
+    shutil.copy(MODULE / "go.sum", tmp_path)
+    async with programs(tmp_path) as started:
+        hq = await started.registry()
+        await hq.put("shop-1", "shop", port=8091, labels={"zone": "east"})
+        (tmp_path / "main.go").write_text(program.replace("127.0.0.1:7071", hq.grpc))
+        run = await asyncio.create_subprocess_exec("go", "run", ".", cwd=tmp_path, stdout=asyncio.subprocess.PIPE)
+        said, _ = await run.communicate()
+    assert said.decode() == "127.0.0.1:8091 r1 map[zone:east]\nhq:///shop/grpc <nil>\n"
