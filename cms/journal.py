@@ -6,10 +6,9 @@ nothing is compared.
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Final
 
 from cms import entries
@@ -20,41 +19,11 @@ from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.states import State
 from cms.ledger.tasks import Task, UnitKey
 from cmspb.v1 import record_pb2
+from control.followers import EntryFollower
 
-_MOST_UNREAD: Final = 200_000
 _MOST_TOUCHED: Final = 200
 Entries = list[record_pb2.LedgerEntry]
-
-
-class LedgerFollower:
-    """What one recorder has not read yet."""
-
-    def __init__(self, begin: Entries) -> None:
-        self._unread, self._came = begin, asyncio.Event()
-        self._came.set()
-        self.is_over = False
-
-    def add(self, new: Sequence[record_pb2.LedgerEntry]) -> None:
-        """One that does not read loses its place, and begins anew."""
-        self._unread.extend(new)
-        if len(self._unread) > _MOST_UNREAD + 2 * len(new):
-            self.end()
-        self._came.set()
-
-    def end(self) -> None:
-        """Nothing comes any more."""
-        self.is_over, self._unread = True, []
-        self._came.set()
-
-    async def take(self, most: int, timeout_s: float) -> Entries:
-        """The next entries, at most so many; none came in time, or it is over: none."""
-        with suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._came.wait()
-        taken, self._unread = self._unread[:most], self._unread[most:]
-        if not self._unread and not self.is_over:
-            self._came.clear()
-        return taken
+LedgerFollower = EntryFollower[record_pb2.LedgerEntry]
 
 
 class LedgerJournal:

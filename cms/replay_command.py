@@ -23,28 +23,25 @@ from cms.sites import BadSites, parse_sites
 from cmspb.v1 import cms_pb2, record_pb2
 from control.amounts import Amount
 from historypb.v1 import history_pb2
-from hqcli.call import Processes
-from hqcli.controllers import ControllerOption, controller_options
+from hqcli.controllers import controller_options
 from hqcli.exits import Exit
+from hqcli.recorder import RECORDER, RecorderProcesses
 from hqcli.shape import fill_message
 from hqcli.terminal import print_table, warn
-from hqclient.errors import HqApiError
 from serving import yamltext
 from serving.clock import SystemClock
 from serving.errors import InvalidRequest
 from serving.flags import Duration, InputFile, usage_errors
 
-RECORDER: Final = ControllerOption("the recorder", "--recorder", "HQ_RECORDER", "127.0.0.1:7871")
 M = TypeVar("M", bound=Message)
 _FILE: Final = InputFile(Path)
 _MOST_SHOWN: Final = 50
 _SAMPLE: Final = "[{name: web, service: web, minReady: 90%}]"
 
 
-class _RecorderProcesses(Processes):
-    """Processes of the recorder."""
+class _CmsRecorder(RecorderProcesses):
+    """As `cms` complains about it."""
 
-    controller = RECORDER
     program = "cms"
 
 
@@ -55,9 +52,9 @@ class _RecorderProcesses(Processes):
 @click.option("--sites", type=_FILE, default=None, help="File of sites and domain limits, likewise.")
 @click.option("--default-budget", default="10%", help="With --budgets: max_unavailable of services without one.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
-@controller_options(RECORDER, _RecorderProcesses)
+@controller_options(RECORDER, _CmsRecorder)
 def replay(
-    recorder: _RecorderProcesses,
+    recorder: _CmsRecorder,
     since: float,
     budgets: Path | None,
     windows: Path | None,
@@ -74,7 +71,9 @@ def replay(
     now_s = SystemClock().wall_ms() / 1_000
 
     async def work() -> Exit:
-        record = await _read(recorder, now_s - since)
+        request = history_pb2.ReadLedgerRequest()
+        request.since.FromMilliseconds(round((now_s - since) * 1_000))
+        record = await recorder.read_record("ReadLedger", request)
         if not record:
             warn("nothing of the ledger is on record in that time: start the recorder with --cms")
             return Exit.NOT_FOUND
@@ -113,22 +112,6 @@ def _listed(path: Path, kind: type[M]) -> list[M]:
         if faults := fill_message(value, message, f"[{number}]"):
             raise ValueError("\n".join(f"{path}: {fault}" for fault in faults))
     return found
-
-
-async def _read(recorder: _RecorderProcesses, since_s: float) -> list[bytes]:
-    """The record, compressed, from the first process that answers. Raises HqApiError, BadCredentials."""
-    request = history_pb2.ReadLedgerRequest()
-    request.since.FromMilliseconds(round(since_s * 1_000))
-    for address in recorder.addresses:
-        parts = recorder.stream(address, "ReadLedger", request)
-        try:
-            found = [zlib.compress(part.SerializeToString(), 1) async for part in parts]
-        except HqApiError:
-            if address == recorder.addresses[-1]:
-                raise
-        else:
-            return found
-    return []
 
 
 def _entries(record: list[bytes]) -> Iterator[record_pb2.LedgerEntry]:

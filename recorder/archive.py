@@ -211,12 +211,12 @@ class Archive:
                     return at_ms
         return 0
 
-    def ledger_chunks(self, since_ms: int, until_ms: int) -> Iterator[LedgerChunk]:
-        """The ledger of the CMS before a time, from the last beginning at or before `since` on."""
+    def ledger_chunks(self, since_ms: int, until_ms: int, table: str = decision_tables.LEDGER) -> Iterator[LedgerChunk]:
+        """The ledger of the CMS, or fuses, before a time, from the last beginning at or before `since` on."""
         is_begun = False
         for path in self._files_between(since_ms, until_ms):
             with closing(open_to_read(path)) as file:
-                for chunk in decision_tables.ledger_chunks(file, since_ms, until_ms, is_begun=is_begun):
+                for chunk in decision_tables.ledger_chunks(file, since_ms, until_ms, table, is_begun=is_begun):
                     is_begun = True
                     yield chunk
 

@@ -1,4 +1,4 @@
-"""The tables of decisions and of the ledger of the CMS in a file of the record."""
+"""The tables of decisions, of the ledger of the CMS and of the fuses of Wall-E in a file of the record."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from typing import Final, NamedTuple
 
 from cmspb.v1 import record_pb2
 from recorder.decided import DecisionRow, ReadersOf
+from wallepb.v1 import project_pb2, service_pb2
 
+LEDGER: Final = "ledger"
+FUSES: Final = "fuses"
 _SCHEMA: Final = """
 CREATE TABLE IF NOT EXISTS decision(
     seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, server TEXT NOT NULL, subject TEXT NOT NULL, event TEXT NOT NULL,
@@ -20,25 +23,39 @@ CREATE INDEX IF NOT EXISTS decision_at ON decision(at_ms);
 CREATE TABLE IF NOT EXISTS ledger(
     seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, is_start INTEGER NOT NULL, body BLOB NOT NULL);
 CREATE INDEX IF NOT EXISTS ledger_start ON ledger(is_start, at_ms);
+CREATE TABLE IF NOT EXISTS fuses(
+    seq INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL, is_start INTEGER NOT NULL, body BLOB NOT NULL);
+CREATE INDEX IF NOT EXISTS fuses_start ON fuses(is_start, at_ms);
 """
 
 
 class LedgerChunk(NamedTuple):
-    """Entries of the ledger as they came. `is_start`: everything known follows."""
+    """Entries as they came, of the ledger or of fuses. `is_start`: everything known follows; `table`: where they go."""
 
     at_ms: int
     is_start: bool
-    body: bytes  # a compressed FollowLedgerResponse
+    body: bytes  # a compressed FollowLedgerResponse, or FollowFusesResponse
+    table: str = LEDGER
 
     @classmethod
     def of(cls, at_ms: int, entries: Sequence[record_pb2.LedgerEntry]) -> LedgerChunk:
-        """A chunk of these."""
+        """A chunk of entries of the ledger."""
         body = record_pb2.FollowLedgerResponse(entry=entries).SerializeToString()
         return cls(at_ms, any(one.HasField("start") for one in entries), zlib.compress(body, 1))
 
+    @classmethod
+    def of_fuses(cls, at_ms: int, entries: Sequence[project_pb2.FuseEntry]) -> LedgerChunk:
+        """A chunk of entries of fuses."""
+        body = service_pb2.FollowFusesResponse(entry=entries).SerializeToString()
+        return cls(at_ms, any(one.HasField("start") for one in entries), zlib.compress(body, 1), FUSES)
+
     def entries(self) -> Sequence[record_pb2.LedgerEntry]:
-        """What it was made of."""
+        """What one of the ledger was made of."""
         return record_pb2.FollowLedgerResponse.FromString(zlib.decompress(self.body)).entry
+
+    def fuse_entries(self) -> Sequence[project_pb2.FuseEntry]:
+        """What one of fuses was made of."""
+        return service_pb2.FollowFusesResponse.FromString(zlib.decompress(self.body)).entry
 
 
 def create_tables(file: sqlite3.Connection) -> None:
@@ -55,7 +72,8 @@ def insert(file: sqlite3.Connection, rows: Iterable[DecisionRow], chunks: Iterab
             for row in rows
         ],
     )
-    file.executemany("INSERT INTO ledger VALUES(NULL, ?, ?, ?)", chunks)
+    for at_ms, is_start, body, table in chunks:
+        file.execute(f"INSERT INTO {table} VALUES(NULL, ?, ?, ?)", (at_ms, is_start, body))  # nosec B608: a constant
 
 
 def decisions(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterator[tuple[int, DecisionRow]]:
@@ -80,30 +98,32 @@ def newest_decision(file: sqlite3.Connection, server: str) -> int:
 
 
 def ledger_chunks(
-    file: sqlite3.Connection, since_ms: int, until_ms: int, *, is_begun: bool = False
+    file: sqlite3.Connection, since_ms: int, until_ms: int, table: str = LEDGER, *, is_begun: bool = False
 ) -> Iterator[LedgerChunk]:
-    """Those before a time, from the last beginning at or before `since` on, or from the first.
+    """Those of a table before a time, from the last beginning at or before `since` on, or from the first.
 
     `is_begun`: those of the file before were read: what came between midnight and the new beginning goes on from them.
     """
-    if not _has_tables(file):
+    if not _has_tables(file, table):
         return
-    begin = 0 if is_begun else _first_to_read(file, since_ms)
+    begin = 0 if is_begun else _first_to_read(file, since_ms, table)
     if begin is not None:
         rows = file.execute(
-            "SELECT at_ms, is_start, body FROM ledger WHERE seq >= ? AND at_ms < ? ORDER BY seq", (begin, until_ms)
+            f"SELECT at_ms, is_start, body FROM {table} WHERE seq >= ? AND at_ms < ? ORDER BY seq",  # nosec B608
+            (begin, until_ms),
         )
         for at_ms, is_start, body in rows:
-            yield LedgerChunk(at_ms, bool(is_start), body)
+            yield LedgerChunk(at_ms, bool(is_start), body, table)
 
 
-def _first_to_read(file: sqlite3.Connection, since_ms: int) -> int | None:
+def _first_to_read(file: sqlite3.Connection, since_ms: int, table: str) -> int | None:
     begin: int | None
-    [begin] = file.execute("SELECT max(seq) FROM ledger WHERE is_start = 1 AND at_ms <= ?", (since_ms,)).fetchone()
+    starts = f"FROM {table} WHERE is_start = 1"
+    [begin] = file.execute(f"SELECT max(seq) {starts} AND at_ms <= ?", (since_ms,)).fetchone()  # nosec B608
     if begin is None:
-        [begin] = file.execute("SELECT min(seq) FROM ledger WHERE is_start = 1").fetchone()
+        [begin] = file.execute(f"SELECT min(seq) {starts}").fetchone()  # nosec B608
     return begin
 
 
-def _has_tables(file: sqlite3.Connection) -> bool:
-    return bool(file.execute("SELECT 1 FROM sqlite_master WHERE name = 'ledger'").fetchone())
+def _has_tables(file: sqlite3.Connection, table: str = LEDGER) -> bool:
+    return bool(file.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (table,)).fetchone())

@@ -11,7 +11,7 @@ from typing import Final
 from historypb.v1 import history_pb2 as pb
 from recorder.archive import Archive
 from recorder.decided import DecisionRow
-from recorder.decision_tables import LedgerChunk
+from recorder.decision_tables import FUSES, LEDGER, LedgerChunk
 from recorder.gaps import server_name
 from recorder.history_api import SERVICE, gap_token, page_size, span_of, timestamp
 from recorder.record_readers import RecordReaders
@@ -37,7 +37,8 @@ class DecisionsApi:
         """All calls; each only reads."""
         return [
             SERVICE.unary(pb.ListDecisionsRequest, self._list, READ, narrowed_reach(Of.TASK)),
-            SERVICE.streaming(pb.ReadLedgerRequest, self._read, READ, EVERYTHING),
+            SERVICE.streaming(pb.ReadLedgerRequest, self._read_ledger, READ, EVERYTHING),
+            SERVICE.streaming(pb.ReadFusesRequest, self._read_fuses, READ, EVERYTHING),
         ]
 
     async def _list(self, request: pb.ListDecisionsRequest, call: Call) -> Answer:
@@ -83,16 +84,26 @@ class DecisionsApi:
                     message.gap_until.CopyFrom(timestamp(gap.until_ms))
                 yield gap.since_ms, gap_token(gap), message
 
-    async def _read(self, request: pb.ReadLedgerRequest, call: Call) -> AsyncIterator[Answer]:
+    async def _read_ledger(self, request: pb.ReadLedgerRequest, call: Call) -> AsyncIterator[Answer]:
+        async for chunk in self._chunks(request, LEDGER, call):
+            yield MessageAnswer(pb.ReadLedgerResponse(time=timestamp(chunk.at_ms), entry=chunk.entries()))
+
+    async def _read_fuses(self, request: pb.ReadFusesRequest, call: Call) -> AsyncIterator[Answer]:
+        async for chunk in self._chunks(request, FUSES, call):
+            yield MessageAnswer(pb.ReadFusesResponse(time=timestamp(chunk.at_ms), entry=chunk.fuse_entries()))
+
+    async def _chunks(
+        self, request: pb.ReadLedgerRequest | pb.ReadFusesRequest, table: str, call: Call
+    ) -> AsyncIterator[LedgerChunk]:
         since_ms, until_ms = span_of(request, self._clock)
-        chunks = self._archive.ledger_chunks(since_ms, until_ms)
+        chunks = self._archive.ledger_chunks(since_ms, until_ms, table)
 
         def take() -> list[LedgerChunk]:
             return list(islice(chunks, _CHUNKS))
 
         while found := await self._readers.run(take, call):
             for chunk in found:
-                yield MessageAnswer(pb.ReadLedgerResponse(time=timestamp(chunk.at_ms), entry=chunk.entries()))
+                yield chunk
                 await asyncio.sleep(0)
 
 

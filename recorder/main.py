@@ -14,7 +14,7 @@ from control.process import addresses_of, listening_flags, run_program, security
 from hqcli.completion import completion
 from recorder.archive import Archive
 from recorder.server import RecorderProcess
-from recorder.servers import CmsSource, NannySource, ServerProcesses, WalleSource
+from recorder.servers import CmsSource, FusesSource, NannySource, ServerProcesses, WalleSource
 from serving.auth import security as settings
 from serving.auth.security import Security
 from serving.calls.incoming import RequestIds
@@ -25,7 +25,7 @@ from serving.process import when_told_to_stop
 
 FLAGS: Final = Flags("HQ_RECORDER_")
 _record, _processes, _servers = FLAGS.under("Record"), FLAGS.under("Processes"), FLAGS.under("HQ and CMS")
-_SOURCES: Final = {"cms": CmsSource, "nanny": NannySource, "walle": WalleSource}
+_SOURCES: Final = {"cms": (CmsSource,), "nanny": (NannySource,), "walle": (WalleSource, FusesSource)}
 _MIB: Final = 1 << 20
 
 _recording: Final = together(
@@ -101,7 +101,10 @@ async def _serve(given: dict[str, Any], security: Security | None) -> None:
         ) from error
     clients = clients_of(locations, credentials)
     sources = [
-        _SOURCES[name](ServerProcesses(addresses, credentials)) for name, addresses in servers.items() if addresses
+        make(ServerProcesses(addresses, credentials))
+        for name, addresses in servers.items()
+        if addresses
+        for make in _SOURCES[name]
     ]
     addresses = addresses_of(given, "HQ_RECORDER_")
     server = RecorderProcess(archive, clients, shared, addresses, given["grace"], sources)

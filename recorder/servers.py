@@ -29,10 +29,11 @@ log = logging.getLogger(__name__)
 
 DAY_MS: Final = 86_400_000
 _RETRY_S: Final = 2.0
-_SILENT_S: Final = 15.0  # the CMS says at least every 5 s that nothing was missed
+_SILENT_S: Final = 15.0  # a stream says at least every 5 s that nothing was missed
 _CALL_S: Final = 10.0
 _POLL_S: Final = 5.0
 _HOSTS_S: Final = 30.0
+_NAMES: Final = {"cms": "the CMS", "walle-fuses": "fuses of Wall-E"}
 T = TypeVar("T")
 
 
@@ -75,13 +76,21 @@ class ServerProcesses:
         return [await stack.enter_async_context(self._open(address)) for address in self._addresses]
 
 
-class CmsSource:
-    """The ledger of the CMS, from the process that leads."""
+class StreamedSource:
+    """A server that tells what it knows and then what changes, from the first of its processes that does."""
 
-    server = "cms"
+    server = ""
 
     def __init__(self, processes: ServerProcesses) -> None:
-        self._processes, self._observed = processes, ObservedLedger()
+        self._processes = processes
+
+    def _call(self, channel: aio.Channel, metadata: Any) -> Any:
+        """The stream of one process."""
+        raise NotImplementedError
+
+    def _record_of(self, entries: Sequence[Any], now_ms: int) -> tuple[list[DecisionRow], LedgerChunk]:
+        """What is recorded of entries."""
+        raise NotImplementedError
 
     async def run(self, feed: ServerFeed, newest_ms: int) -> None:  # a beginning says all there is
         async with AsyncExitStack() as stack:
@@ -97,9 +106,7 @@ class CmsSource:
 
     async def _follow(self, channel: aio.Channel, feed: ServerFeed) -> str:
         """Follow one process; return why that ended, empty: a day did, and each day begins with all there is."""
-        call = record_stubs.LedgerServiceStub(channel).FollowLedger(
-            record_pb2.FollowLedgerRequest(), metadata=tuple(self._processes.metadata())
-        )
+        call = self._call(channel, tuple(self._processes.metadata()))
         day, is_heard, why = feed.now_ms() // DAY_MS, False, "it ended the stream"
         try:
             async for entries in _answers(call):
@@ -114,18 +121,49 @@ class CmsSource:
             why = "it is silent"
         finally:
             call.cancel()
-        reason = f"the CMS cannot be followed: {why}"
+        reason = f"{_NAMES[self.server]} cannot be followed: {why}"
         if is_heard:
             feed.lose_server(self.server, reason)  # before the others are asked, which may not answer
         return reason
 
-    def _take(self, entries: Sequence[record_pb2.LedgerEntry], feed: ServerFeed) -> bool:
-        now_ms = feed.now_ms()
+    def _take(self, entries: Sequence[Any], feed: ServerFeed) -> bool:
+        if not entries:
+            return feed.add_decisions(self.server, [])
+        rows, chunk = self._record_of(entries, feed.now_ms())
+        return feed.add_decisions(self.server, rows, [chunk])
+
+
+class CmsSource(StreamedSource):
+    """The ledger of the CMS, from the process that leads."""
+
+    server = "cms"
+
+    def __init__(self, processes: ServerProcesses) -> None:
+        super().__init__(processes)
+        self._observed = ObservedLedger()
+
+    def _call(self, channel: aio.Channel, metadata: Any) -> Any:
+        stub = record_stubs.LedgerServiceStub(channel)
+        return stub.FollowLedger(record_pb2.FollowLedgerRequest(), metadata=metadata)
+
+    def _record_of(self, entries: Sequence[Any], now_ms: int) -> tuple[list[DecisionRow], LedgerChunk]:
         rows = [row for entry in entries for row in self._observed.apply(entry, now_ms)]
-        return feed.add_decisions(self.server, rows, [LedgerChunk.of(now_ms, entries)] if entries else [])
+        return rows, LedgerChunk.of(now_ms, entries)
 
 
-async def _answers(call: Any) -> AsyncIterator[Sequence[record_pb2.LedgerEntry]]:
+class FusesSource(StreamedSource):
+    """The fuses and limits of Wall-E, from any process."""
+
+    server = "walle-fuses"
+
+    def _call(self, channel: aio.Channel, metadata: Any) -> Any:
+        return walle_stubs.WalleServiceStub(channel).FollowFuses(wpb.FollowFusesRequest(), metadata=metadata)
+
+    def _record_of(self, entries: Sequence[Any], now_ms: int) -> tuple[list[DecisionRow], LedgerChunk]:
+        return [], LedgerChunk.of_fuses(now_ms, entries)
+
+
+async def _answers(call: Any) -> AsyncIterator[Sequence[Any]]:
     stream = aiter(call)
     while True:
         try:

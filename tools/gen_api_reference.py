@@ -172,7 +172,11 @@ def one(field: FieldDescriptorProto) -> str:
     return link(field.type_name) if field.type_name else SCALARS[field.type]
 
 
-_ELSEWHERE: Final = {(".hq", "Instance"): "api.md", (".cms", "LedgerEntry"): "api-cms.md"}  # others: on the page itself
+_ELSEWHERE: Final = {
+    (".hq", "Instance"): "api.md",
+    (".cms", "LedgerEntry"): "api-cms.md",
+    (".walle", "FuseEntry"): "api-walle.md",
+}  # others: on the page itself
 
 
 def link(type_name: str) -> str:

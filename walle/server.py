@@ -15,6 +15,7 @@ from serving.context import ServerContext, process_metrics
 from serving.listeners import Addresses, Transports
 from serving.telemetry.metrics import Table
 from store.port import Store
+from walle.api.fuses import FuseFeed
 from walle.api.inventory import Inventory
 from walle.api.notices import NoticesApi
 from walle.api.orders import Telling, WalleOrders
@@ -48,6 +49,7 @@ def methods(automaton: WalleSupervisor) -> list[Method]:
         *WalleReads(automaton).methods(SERVICE),
         *Inventory(automaton).methods(SERVICE),
         *NoticesApi(automaton).methods(SERVICE),
+        *FuseFeed(automaton).methods(SERVICE),
         *WalleOrders(automaton).methods(SERVICE),
         *Telling(automaton).methods(SERVICE),
     ]

@@ -207,6 +207,12 @@ async def test_people_ask_by_hqctl(tmp_path: Path, hq: Registry) -> None:
         assert re.search(r"created +web-1 +web +node-web-1", out), out
         code, out, _ = await hqctl("history", "find", "web", "--at", "0s", "--recorder", recorder.grpc, "-o", "json")
         assert [one["meta"]["id"] for one in json.loads(out)["instance"]] == ["web-1"]
+        code, out, _ = await hqctl("find", "web", "--at", "0s", "--recorder", recorder.grpc)
+        assert re.search(r"^web-1 +web +node-web-1 ", out, re.MULTILINE), out
+        code, out, err = await hqctl("get", "web-1", "web-9", "--at=0s", "--recorder", recorder.grpc)
+        assert code == Exit.NOT_FOUND
+        assert re.search(r"^web-1 +web +node-web-1 ", out, re.MULTILINE), out
+        assert "instance web-9 was not known at 2" in err
     code, _, err = await hqctl("history", "events", "--recorder", recorder.grpc, "--timeout", "2s")
     assert code == Exit.UNAVAILABLE
     assert "the recorder at" in err

@@ -30,6 +30,7 @@ from tests.checker.violation import Promise
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
 from tests.support.walle.anywhere import controller_entry
+from tests.support.walle.counterparts import free_port
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.fake_names import FakeNames, fake_names
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
@@ -124,7 +125,8 @@ class WalleRun:
         for name in ("walle-1", "walle-2"):
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
             words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config), "--settle", "0s")
-            more = ("--term", f"{TERM_S:g}s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+            where = f"127.0.0.1:{free_port()}"  # the same when it is started again: recorders know it by that
+            more = ("--term", f"{TERM_S:g}s", "--grpc", where, "--http", "127.0.0.1:0")
             process = Process((*words, *more), self.directory / f"{name}.log")
             stack.push_async_callback(process.kill)
             await process.start()

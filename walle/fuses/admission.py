@@ -130,13 +130,13 @@ def admit(fuses: Fuses, action: AutomaticAction, now: Moment) -> FuseAdmission:
 
 
 def _tripped_in_project(fuses: Fuses, action: AutomaticAction, pair: str, now: Moment) -> FuseAdmission:
-    project = trip(fuses.project, action.automation, pair, now)
+    project = trip(fuses.project, action.automation, pair, now, action.host)
     reason = f"{action.automation} is switched off in {project.id}: limit {pair} would be exceeded by {action.host}"
     return FuseAdmission(False, project, fuses.everywhere, reason, project.id)
 
 
 def _tripped_everywhere(fuses: Fuses, action: AutomaticAction, pair: str, now: Moment) -> FuseAdmission:
-    everywhere = trip(fuses.everywhere, action.automation, pair, now)
+    everywhere = trip(fuses.everywhere, action.automation, pair, now, action.host)
     reason = f"{action.automation} is switched off everywhere: global limit {pair} would be exceeded by {action.host}"
     return FuseAdmission(False, fuses.project, everywhere, reason, everywhere.id)
 

@@ -109,14 +109,15 @@ def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
     return next((c for c in fuse.credit if c.counter == counter and c.left and now_ms < c.until_ms), None)
 
 
-def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment) -> Fuse:
-    """Switched off by a limit. A fuse that is off already stays as it is."""
+def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment, host: str) -> Fuse:
+    """Switched off by a limit that `host` would exceed. A fuse that is off already stays as it is."""
     tripped = copy_of(fuse)
     switch = switch_of(tripped, automation)
     if not switch.off:
         reason = f"limit {pair} would be exceeded"
         switch.CopyFrom(Switch(off=True, tripped_by=pair, reason=reason, by=AUTOMATION, time=now.wall))
-        _record(tripped, Switching(time=now.wall, automation=automation, off=True, by=AUTOMATION, reason=reason))
+        said = Switching(time=now.wall, automation=automation, off=True, by=AUTOMATION, reason=reason, host=host)
+        _record(tripped, said, now)
     return tripped
 
 
@@ -125,7 +126,7 @@ def switch_off(fuse: Fuse, automation: Automation, by: str, reason: str, now: Mo
     changed = copy_of(fuse)
     if not switch_of(changed, automation).off:
         switch_of(changed, automation).CopyFrom(Switch(off=True, reason=reason, by=by, time=now.wall))
-        _record(changed, Switching(time=now.wall, automation=automation, off=True, by=by, reason=reason))
+        _record(changed, Switching(time=now.wall, automation=automation, off=True, by=by, reason=reason), now)
     return changed
 
 
@@ -155,7 +156,7 @@ def switch_on(
     if was_off or credits_:
         said = Switching(time=now.wall, automation=automation, by=by, reason=reason, marks_cleared=len(cleared))
         said.credit.extend(credits_)
-        _record(changed, said)
+        _record(changed, said, now)
     return changed
 
 
@@ -208,6 +209,7 @@ def _replace_credits(fuse: Fuse, counters: set[str], new: Sequence[Credit]) -> N
     fuse.credit.extend([*kept, *new])
 
 
-def _record(fuse: Fuse, switching: Switching) -> None:
+def _record(fuse: Fuse, switching: Switching, now: Moment) -> None:
+    switching.at_ms = now.ms
     fuse.switching.insert(0, switching)
     del fuse.switching[_KEPT_SWITCHINGS:]

@@ -21,6 +21,7 @@ from wallepb.v1.project_pb2 import Limit, PeriodCount, Project
 DNS_FIXES: Final = "dns-fixes"
 DEAD: Final = "dead"
 MAX_DEAD_HOSTS: Final = "max_dead_hosts"
+GLOBAL_DNS: Final = "max_dns_fixes"
 MAX_COUNT: Final = 1000  # marks are kept in the fuse's record, which must stay small
 MAX_PERIOD_S: Final = 90 * 86400
 
@@ -32,7 +33,7 @@ GLOBAL_COUNTERS: Final[Mapping[OperationKind, str]] = {
     OPERATION_KIND_CHANGE_MEMORY: "max_memory_changes",
     OPERATION_KIND_CHANGE_DISK: "max_disk_changes",
     OPERATION_KIND_REPAIR_LINK: "max_link_repairs",
-    OPERATION_KIND_DNS_FIX: "max_dns_fixes",
+    OPERATION_KIND_DNS_FIX: GLOBAL_DNS,
 }
 GLOBAL_NAMES: Final = (*GLOBAL_COUNTERS.values(), MAX_DEAD_HOSTS)
 

@@ -8,7 +8,7 @@ from control.errors import Refused
 from control.records import Kind, M
 from walle.approval.protocol import DEFAULT, VERSIONS
 from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
-from walle.fuses.limits import DNS_FIXES, BadLimit, check_limits
+from walle.fuses.limits import DNS_FIXES, GLOBAL_DNS, BadLimit, check_limits
 from walle.healing.decision import BadScheme, check_scheme
 from walle.outgoing.destinations import BadAddress, parse_url
 from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction, stored_record
@@ -23,8 +23,6 @@ from wallepb.v1.service_pb2 import (
     SwitchAutomationRequest,
     UpdateProjectRequest,
 )
-
-GLOBAL_DNS = "max_dns_fixes"
 
 
 def create_project(book: WalleTransaction, order: CreateProjectRequest, by: str) -> None:

@@ -20,8 +20,24 @@ if TYPE_CHECKING:
     from hqclient.client import Client
 
 
+_AT_HELP = "As the recorder knew them then: 2h (ago), 03:10, ISO 8601; see `hqctl history find`."
+
+
+class FindCommand(click.Command):
+    """`find`, which asks the recorder if it is about a time."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
+    ) -> click.Context:
+        if _is_about_a_time(args):
+            from hqctl.commands.history import find as find_then
+
+            return find_then.make_context(info_name, args, parent, **extra)
+        return super().make_context(info_name, args, parent, **extra)
+
+
 class GetCommand(click.Command):
-    """`get`, which is another command if its first word is a kind."""
+    """`get`, which is another command if its first word is a kind, or it is about a time."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
@@ -32,11 +48,19 @@ class GetCommand(click.Command):
 
             return get_kind(kind).make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
         rest = args[1:] if args and args[0] in ("instance", "instances") else args
+        if _is_about_a_time(args):
+            from hqctl.commands.history import get as get_then
+
+            return get_then.make_context(info_name, rest, parent, **extra)
         context = super().make_context(info_name, rest, parent, **extra)
         ids = context.params.get("ids") or ()
         if rest is args and ids and kind_named(ids[0]):
             raise click.UsageError(f"write the kind first: hqctl get {ids[0]} …, then options and names", context)
         return context
+
+
+def _is_about_a_time(args: list[str]) -> bool:
+    return any(word == "--at" or word.startswith("--at=") for word in args) and not {"-h", "--help"} & {*args}
 
 
 def _complete_kind(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[str]:
@@ -49,6 +73,7 @@ def _complete_kind(ctx: click.Context, _: click.Parameter, incomplete: str) -> l
 @showing
 @strong_option
 @output_option(*FORMATS)
+@click.option("--at", metavar="TIME", expose_value=False, help=_AT_HELP)
 @with_session
 def get(
     session: HqctlSession, ids: tuple[str, ...], where: pb.InstanceFilter, how: Showing, strong: bool, output: str
@@ -85,11 +110,12 @@ def get(
     session.run(work)
 
 
-@click.command()
+@click.command(cls=FindCommand)
 @selecting
 @showing
 @strong_option
 @output_option(*FORMATS)
+@click.option("--at", metavar="TIME", expose_value=False, help=_AT_HELP)
 @with_session
 def find(session: HqctlSession, where: pb.InstanceFilter, how: Showing, strong: bool, output: str) -> None:
     """List the instances that match all of the options, in order of their ids.

@@ -10,15 +10,15 @@ from typing import Any, Final
 import click
 
 from historypb.v1 import history_pb2 as pb
-from hqcli.controllers import ControllerOption, controller_options
+from hqcli.controllers import controller_options
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.readable import parse_span, span
+from hqcli.recorder import RECORDER
 from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import ControllerProcesses
 from hqctl.output import rows
 
-RECORDER: Final = ControllerOption("the recorder", "--recorder", "HQ_RECORDER", "127.0.0.1:7871")
 _WORDS: Final = {
     pb.EVENT_KIND_CREATED: "created",
     pb.EVENT_KIND_DELETED: "deleted",
@@ -124,24 +124,58 @@ def find(recorder: _Recorders, service: str, when: float, instance: str, node: s
     request.time.FromMilliseconds(round(when * 1_000))
 
     async def work() -> Exit:
-        whole = answer = await recorder.call("FindInstancesAt", request)
-        while answer.next_page_token:
-            request.page_token = answer.next_page_token
-            answer = await recorder.call("FindInstancesAt", request)
-            whole.instance.extend(answer.instance)
-        whole.next_page_token = ""
-        if is_data(output):
-            print_data(whole, output)
-        else:
-            names = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION")
-            print_table(names, [_instance_row(one) for one in whole.instance])
-        age_s = whole.age.ToMilliseconds() / 1_000
-        if whole.gap or age_s > _OLD_S:
-            known = f"as known {span(age_s)} before: " if age_s else ""
-            warn(f"{known}{whole.gap or 'nothing was recorded after it'}")
+        _print_then(await _find_all(recorder, request), output)
         return Exit.OK
 
     recorder.run(work())
+
+
+@click.command()
+@click.argument("ids", nargs=-1, required=True, metavar="NAME...")
+@click.option("--at", "when", type=MomentParam(), required=True, help="Then: 2h (ago), 03:10, or ISO 8601.")
+@output_option(*TEXTS)
+@at_recorder
+def get(recorder: _Recorders, ids: tuple[str, ...], when: float, output: str) -> None:
+    """Show instances by id as they were known at a time."""
+
+    async def work() -> Exit:
+        whole, missing = pb.FindInstancesAtResponse(), []
+        for instance_id in ids:
+            request = pb.FindInstancesAtRequest(instance_id=instance_id)
+            request.time.FromMilliseconds(round(when * 1_000))
+            answer = await _find_all(recorder, request)
+            missing += [] if answer.instance else [instance_id]
+            whole.MergeFrom(answer)
+            whole.gap = answer.gap
+        _print_then(whole, output)
+        for instance_id in missing:
+            warn(f"instance {instance_id} was not known at {_local(round(when * 1_000))}")
+        return Exit.NOT_FOUND if missing else Exit.OK
+
+    recorder.run(work())
+
+
+async def _find_all(recorder: _Recorders, request: pb.FindInstancesAtRequest) -> pb.FindInstancesAtResponse:
+    """All pages as one. Raises HqApiError, BadCredentials."""
+    whole: pb.FindInstancesAtResponse = await recorder.call("FindInstancesAt", request)
+    while whole.next_page_token:
+        request.page_token = whole.next_page_token
+        answer = await recorder.call("FindInstancesAt", request)
+        whole.instance.extend(answer.instance)
+        whole.next_page_token = answer.next_page_token
+    return whole
+
+
+def _print_then(whole: pb.FindInstancesAtResponse, output: str) -> None:
+    if is_data(output):
+        print_data(whole, output)
+    elif whole.instance:
+        names = ("INSTANCE", "SERVICE", "NODE", "READY", "REVISION")
+        print_table(names, [_instance_row(one) for one in whole.instance])
+    age_s = whole.age.ToMilliseconds() / 1_000
+    if whole.gap or age_s > _OLD_S:
+        known = f"as known {span(age_s)} before: " if age_s else ""
+        warn(f"{known}{whole.gap or 'nothing was recorded after it'}")
 
 
 @history.command(short_help="Show what CMS, Nanny and Wall-E decided and were ordered, latest first.")

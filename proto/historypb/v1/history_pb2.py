@@ -26,9 +26,10 @@ from cmspb.v1 import record_pb2 as cmspb_dot_v1_dot_record__pb2
 from google.protobuf import duration_pb2 as google_dot_protobuf_dot_duration__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from hqpb.v1 import instance_pb2 as hqpb_dot_v1_dot_instance__pb2
+from wallepb.v1 import project_pb2 as wallepb_dot_v1_dot_project__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ahistorypb/v1/history.proto\x12\nhistory.v1\x1a\x15\x63mspb/v1/record.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\"\xfb\x01\n\x05\x45vent\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.history.v1.EventKind\x12\x0f\n\x07\x63luster\x18\x03 \x01(\t\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x12\n\nservice_id\x18\x05 \x01(\t\x12\x0c\n\x04node\x18\x06 \x01(\t\x12\x0f\n\x07version\x18\x07 \x01(\x04\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x0f\n\x07message\x18\t \x01(\t\x12)\n\x05until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd8\x01\n\x11ListEventsRequest\x12\x12\n\nservice_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0f\n\x07\x63luster\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x12\n\npage_token\x18\x08 \x01(\t\"O\n\x12ListEventsResponse\x12 \n\x05\x65vent\x18\x01 \x03(\x0b\x32\x11.history.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb1\x01\n\x16\x46indInstancesAtRequest\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nservice_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12\x0f\n\x07\x63luster\x18\x05 \x01(\t\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\"\x8a\x01\n\x17\x46indInstancesAtResponse\x12!\n\x08instance\x18\x01 \x03(\x0b\x32\x0f.hq.v1.Instance\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03gap\x18\x04 \x01(\t\"\xd8\x01\n\x1d\x43ountInstancesOverTimeRequest\x12\x12\n\nservice_id\x18\x01 \x01(\t\x12)\n\x05since\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x04step\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x63luster\x18\x05 \x01(\t\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\"x\n\x05\x43ount\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tinstances\x18\x02 \x01(\x05\x12\r\n\x05ready\x18\x03 \x01(\x05\x12\x0e\n\x06in_gap\x18\x04 \x01(\x08\x12\x13\n\x0bleast_ready\x18\x05 \x01(\x05\"B\n\x1e\x43ountInstancesOverTimeResponse\x12 \n\x05\x63ount\x18\x01 \x03(\x0b\x32\x11.history.v1.Count\"\xe4\x01\n\x08\x44\x65\x63ision\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06server\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\r\n\x05\x65vent\x18\x04 \x01(\t\x12\n\n\x02\x62y\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x10\n\x08\x62\x61sed_on\x18\x07 \x03(\t\x12\x12\n\nservice_id\x18\x08 \x03(\t\x12\x0c\n\x04node\x18\t \x03(\t\x12-\n\tgap_until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd6\x01\n\x14ListDecisionsRequest\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x12\n\nservice_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x12\n\npage_token\x18\x08 \x01(\t\"X\n\x15ListDecisionsResponse\x12&\n\x08\x64\x65\x63ision\x18\x01 \x03(\x0b\x32\x14.history.v1.Decision\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"i\n\x11ReadLedgerRequest\x12)\n\x05since\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x12ReadLedgerResponse\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\"\n\x05\x65ntry\x18\x02 \x03(\x0b\x32\x13.cms.v1.LedgerEntry*\xb3\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45VENT_KIND_CREATED\x10\x01\x12\x16\n\x12\x45VENT_KIND_DELETED\x10\x02\x12\x14\n\x10\x45VENT_KIND_READY\x10\x03\x12\x18\n\x14\x45VENT_KIND_NOT_READY\x10\x04\x12\x16\n\x12\x45VENT_KIND_CHANGED\x10\x05\x12\x12\n\x0e\x45VENT_KIND_GAP\x10\x06\x32\xcf\x03\n\x0eHistoryService\x12K\n\nListEvents\x12\x1d.history.v1.ListEventsRequest\x1a\x1e.history.v1.ListEventsResponse\x12Z\n\x0f\x46indInstancesAt\x12\".history.v1.FindInstancesAtRequest\x1a#.history.v1.FindInstancesAtResponse\x12o\n\x16\x43ountInstancesOverTime\x12).history.v1.CountInstancesOverTimeRequest\x1a*.history.v1.CountInstancesOverTimeResponse\x12T\n\rListDecisions\x12 .history.v1.ListDecisionsRequest\x1a!.history.v1.ListDecisionsResponse\x12M\n\nReadLedger\x12\x1d.history.v1.ReadLedgerRequest\x1a\x1e.history.v1.ReadLedgerResponse0\x01\x42\x41\n\x16\x63om.example.history.v1P\x01Z%example.com/hq/historypb/v1;historyv1b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1ahistorypb/v1/history.proto\x12\nhistory.v1\x1a\x15\x63mspb/v1/record.proto\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x16hqpb/v1/instance.proto\x1a\x18wallepb/v1/project.proto\"\xfb\x01\n\x05\x45vent\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12#\n\x04kind\x18\x02 \x01(\x0e\x32\x15.history.v1.EventKind\x12\x0f\n\x07\x63luster\x18\x03 \x01(\t\x12\x13\n\x0binstance_id\x18\x04 \x01(\t\x12\x12\n\nservice_id\x18\x05 \x01(\t\x12\x0c\n\x04node\x18\x06 \x01(\t\x12\x0f\n\x07version\x18\x07 \x01(\x04\x12\x0e\n\x06reason\x18\x08 \x01(\t\x12\x0f\n\x07message\x18\t \x01(\t\x12)\n\x05until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd8\x01\n\x11ListEventsRequest\x12\x12\n\nservice_id\x18\x01 \x01(\t\x12\x13\n\x0binstance_id\x18\x02 \x01(\t\x12\x0c\n\x04node\x18\x03 \x01(\t\x12\x0f\n\x07\x63luster\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x12\n\npage_token\x18\x08 \x01(\t\"O\n\x12ListEventsResponse\x12 \n\x05\x65vent\x18\x01 \x03(\x0b\x32\x11.history.v1.Event\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\xb1\x01\n\x16\x46indInstancesAtRequest\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x12\n\nservice_id\x18\x02 \x01(\t\x12\x13\n\x0binstance_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12\x0f\n\x07\x63luster\x18\x05 \x01(\t\x12\x11\n\tpage_size\x18\x06 \x01(\x05\x12\x12\n\npage_token\x18\x07 \x01(\t\"\x8a\x01\n\x17\x46indInstancesAtResponse\x12!\n\x08instance\x18\x01 \x03(\x0b\x32\x0f.hq.v1.Instance\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\x12&\n\x03\x61ge\x18\x03 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0b\n\x03gap\x18\x04 \x01(\t\"\xd8\x01\n\x1d\x43ountInstancesOverTimeRequest\x12\x12\n\nservice_id\x18\x01 \x01(\t\x12)\n\x05since\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x04step\x18\x04 \x01(\x0b\x32\x19.google.protobuf.Duration\x12\x0f\n\x07\x63luster\x18\x05 \x01(\t\x12\x13\n\x0binstance_id\x18\x06 \x01(\t\"x\n\x05\x43ount\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tinstances\x18\x02 \x01(\x05\x12\r\n\x05ready\x18\x03 \x01(\x05\x12\x0e\n\x06in_gap\x18\x04 \x01(\x08\x12\x13\n\x0bleast_ready\x18\x05 \x01(\x05\"B\n\x1e\x43ountInstancesOverTimeResponse\x12 \n\x05\x63ount\x18\x01 \x03(\x0b\x32\x11.history.v1.Count\"\xe4\x01\n\x08\x44\x65\x63ision\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06server\x18\x02 \x01(\t\x12\x0f\n\x07subject\x18\x03 \x01(\t\x12\r\n\x05\x65vent\x18\x04 \x01(\t\x12\n\n\x02\x62y\x18\x05 \x01(\t\x12\x0f\n\x07message\x18\x06 \x01(\t\x12\x10\n\x08\x62\x61sed_on\x18\x07 \x03(\t\x12\x12\n\nservice_id\x18\x08 \x03(\t\x12\x0c\n\x04node\x18\t \x03(\t\x12-\n\tgap_until\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xd6\x01\n\x14ListDecisionsRequest\x12\x0e\n\x06server\x18\x01 \x01(\t\x12\x0f\n\x07subject\x18\x02 \x01(\t\x12\x12\n\nservice_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12)\n\x05since\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x07 \x01(\x05\x12\x12\n\npage_token\x18\x08 \x01(\t\"X\n\x15ListDecisionsResponse\x12&\n\x08\x64\x65\x63ision\x18\x01 \x03(\x0b\x32\x14.history.v1.Decision\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"i\n\x11ReadLedgerRequest\x12)\n\x05since\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"b\n\x12ReadLedgerResponse\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\"\n\x05\x65ntry\x18\x02 \x03(\x0b\x32\x13.cms.v1.LedgerEntry\"h\n\x10ReadFusesRequest\x12)\n\x05since\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12)\n\x05until\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"a\n\x11ReadFusesResponse\x12(\n\x04time\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\"\n\x05\x65ntry\x18\x02 \x03(\x0b\x32\x13.walle.v1.FuseEntry*\xb3\x01\n\tEventKind\x12\x1a\n\x16\x45VENT_KIND_UNSPECIFIED\x10\x00\x12\x16\n\x12\x45VENT_KIND_CREATED\x10\x01\x12\x16\n\x12\x45VENT_KIND_DELETED\x10\x02\x12\x14\n\x10\x45VENT_KIND_READY\x10\x03\x12\x18\n\x14\x45VENT_KIND_NOT_READY\x10\x04\x12\x16\n\x12\x45VENT_KIND_CHANGED\x10\x05\x12\x12\n\x0e\x45VENT_KIND_GAP\x10\x06\x32\x9b\x04\n\x0eHistoryService\x12K\n\nListEvents\x12\x1d.history.v1.ListEventsRequest\x1a\x1e.history.v1.ListEventsResponse\x12Z\n\x0f\x46indInstancesAt\x12\".history.v1.FindInstancesAtRequest\x1a#.history.v1.FindInstancesAtResponse\x12o\n\x16\x43ountInstancesOverTime\x12).history.v1.CountInstancesOverTimeRequest\x1a*.history.v1.CountInstancesOverTimeResponse\x12T\n\rListDecisions\x12 .history.v1.ListDecisionsRequest\x1a!.history.v1.ListDecisionsResponse\x12M\n\nReadLedger\x12\x1d.history.v1.ReadLedgerRequest\x1a\x1e.history.v1.ReadLedgerResponse0\x01\x12J\n\tReadFuses\x12\x1c.history.v1.ReadFusesRequest\x1a\x1d.history.v1.ReadFusesResponse0\x01\x42\x41\n\x16\x63om.example.history.v1P\x01Z%example.com/hq/historypb/v1;historyv1b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,34 +37,38 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'historypb.v1.history_pb2', 
 if not _descriptor._USE_C_DESCRIPTORS:
   _globals['DESCRIPTOR']._loaded_options = None
   _globals['DESCRIPTOR']._serialized_options = b'\n\026com.example.history.v1P\001Z%example.com/hq/historypb/v1;historyv1'
-  _globals['_EVENTKIND']._serialized_start=2184
-  _globals['_EVENTKIND']._serialized_end=2363
-  _globals['_EVENT']._serialized_start=155
-  _globals['_EVENT']._serialized_end=406
-  _globals['_LISTEVENTSREQUEST']._serialized_start=409
-  _globals['_LISTEVENTSREQUEST']._serialized_end=625
-  _globals['_LISTEVENTSRESPONSE']._serialized_start=627
-  _globals['_LISTEVENTSRESPONSE']._serialized_end=706
-  _globals['_FINDINSTANCESATREQUEST']._serialized_start=709
-  _globals['_FINDINSTANCESATREQUEST']._serialized_end=886
-  _globals['_FINDINSTANCESATRESPONSE']._serialized_start=889
-  _globals['_FINDINSTANCESATRESPONSE']._serialized_end=1027
-  _globals['_COUNTINSTANCESOVERTIMEREQUEST']._serialized_start=1030
-  _globals['_COUNTINSTANCESOVERTIMEREQUEST']._serialized_end=1246
-  _globals['_COUNT']._serialized_start=1248
-  _globals['_COUNT']._serialized_end=1368
-  _globals['_COUNTINSTANCESOVERTIMERESPONSE']._serialized_start=1370
-  _globals['_COUNTINSTANCESOVERTIMERESPONSE']._serialized_end=1436
-  _globals['_DECISION']._serialized_start=1439
-  _globals['_DECISION']._serialized_end=1667
-  _globals['_LISTDECISIONSREQUEST']._serialized_start=1670
-  _globals['_LISTDECISIONSREQUEST']._serialized_end=1884
-  _globals['_LISTDECISIONSRESPONSE']._serialized_start=1886
-  _globals['_LISTDECISIONSRESPONSE']._serialized_end=1974
-  _globals['_READLEDGERREQUEST']._serialized_start=1976
-  _globals['_READLEDGERREQUEST']._serialized_end=2081
-  _globals['_READLEDGERRESPONSE']._serialized_start=2083
-  _globals['_READLEDGERRESPONSE']._serialized_end=2181
-  _globals['_HISTORYSERVICE']._serialized_start=2366
-  _globals['_HISTORYSERVICE']._serialized_end=2829
+  _globals['_EVENTKIND']._serialized_start=2415
+  _globals['_EVENTKIND']._serialized_end=2594
+  _globals['_EVENT']._serialized_start=181
+  _globals['_EVENT']._serialized_end=432
+  _globals['_LISTEVENTSREQUEST']._serialized_start=435
+  _globals['_LISTEVENTSREQUEST']._serialized_end=651
+  _globals['_LISTEVENTSRESPONSE']._serialized_start=653
+  _globals['_LISTEVENTSRESPONSE']._serialized_end=732
+  _globals['_FINDINSTANCESATREQUEST']._serialized_start=735
+  _globals['_FINDINSTANCESATREQUEST']._serialized_end=912
+  _globals['_FINDINSTANCESATRESPONSE']._serialized_start=915
+  _globals['_FINDINSTANCESATRESPONSE']._serialized_end=1053
+  _globals['_COUNTINSTANCESOVERTIMEREQUEST']._serialized_start=1056
+  _globals['_COUNTINSTANCESOVERTIMEREQUEST']._serialized_end=1272
+  _globals['_COUNT']._serialized_start=1274
+  _globals['_COUNT']._serialized_end=1394
+  _globals['_COUNTINSTANCESOVERTIMERESPONSE']._serialized_start=1396
+  _globals['_COUNTINSTANCESOVERTIMERESPONSE']._serialized_end=1462
+  _globals['_DECISION']._serialized_start=1465
+  _globals['_DECISION']._serialized_end=1693
+  _globals['_LISTDECISIONSREQUEST']._serialized_start=1696
+  _globals['_LISTDECISIONSREQUEST']._serialized_end=1910
+  _globals['_LISTDECISIONSRESPONSE']._serialized_start=1912
+  _globals['_LISTDECISIONSRESPONSE']._serialized_end=2000
+  _globals['_READLEDGERREQUEST']._serialized_start=2002
+  _globals['_READLEDGERREQUEST']._serialized_end=2107
+  _globals['_READLEDGERRESPONSE']._serialized_start=2109
+  _globals['_READLEDGERRESPONSE']._serialized_end=2207
+  _globals['_READFUSESREQUEST']._serialized_start=2209
+  _globals['_READFUSESREQUEST']._serialized_end=2313
+  _globals['_READFUSESRESPONSE']._serialized_start=2315
+  _globals['_READFUSESRESPONSE']._serialized_end=2412
+  _globals['_HISTORYSERVICE']._serialized_start=2597
+  _globals['_HISTORYSERVICE']._serialized_end=3136
 # @@protoc_insertion_point(module_scope)

@@ -4,6 +4,7 @@ from cmspb.v1 import record_pb2 as _record_pb2
 from google.protobuf import duration_pb2 as _duration_pb2
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from hqpb.v1 import instance_pb2 as _instance_pb2
+from wallepb.v1 import project_pb2 as _project_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
@@ -215,3 +216,19 @@ class ReadLedgerResponse(_message.Message):
     time: _timestamp_pb2.Timestamp
     entry: _containers.RepeatedCompositeFieldContainer[_record_pb2.LedgerEntry]
     def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., entry: _Optional[_Iterable[_Union[_record_pb2.LedgerEntry, _Mapping]]] = ...) -> None: ...
+
+class ReadFusesRequest(_message.Message):
+    __slots__ = ("since", "until")
+    SINCE_FIELD_NUMBER: _ClassVar[int]
+    UNTIL_FIELD_NUMBER: _ClassVar[int]
+    since: _timestamp_pb2.Timestamp
+    until: _timestamp_pb2.Timestamp
+    def __init__(self, since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., until: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+
+class ReadFusesResponse(_message.Message):
+    __slots__ = ("time", "entry")
+    TIME_FIELD_NUMBER: _ClassVar[int]
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    time: _timestamp_pb2.Timestamp
+    entry: _containers.RepeatedCompositeFieldContainer[_project_pb2.FuseEntry]
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., entry: _Optional[_Iterable[_Union[_project_pb2.FuseEntry, _Mapping]]] = ...) -> None: ...

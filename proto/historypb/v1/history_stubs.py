@@ -36,3 +36,8 @@ class HistoryServiceStub:
         ] = channel.unary_stream(
             "/history.v1.HistoryService/ReadLedger", history_pb2.ReadLedgerRequest.SerializeToString, history_pb2.ReadLedgerResponse.FromString
         )
+        self.ReadFuses: aio.UnaryStreamMultiCallable[
+            history_pb2.ReadFusesRequest, history_pb2.ReadFusesResponse
+        ] = channel.unary_stream(
+            "/history.v1.HistoryService/ReadFuses", history_pb2.ReadFusesRequest.SerializeToString, history_pb2.ReadFusesResponse.FromString
+        )

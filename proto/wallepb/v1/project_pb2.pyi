@@ -153,6 +153,39 @@ class Fuse(_message.Message):
     switching: _containers.RepeatedCompositeFieldContainer[Switching]
     def __init__(self, id: _Optional[str] = ..., healing: _Optional[_Union[Switch, _Mapping]] = ..., dns: _Optional[_Union[Switch, _Mapping]] = ..., mark: _Optional[_Iterable[_Union[Mark, _Mapping]]] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., switching: _Optional[_Iterable[_Union[Switching, _Mapping]]] = ...) -> None: ...
 
+class FuseLimits(_message.Message):
+    __slots__ = ("fuse", "limits")
+    class LimitsEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: Limit
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[_Union[Limit, _Mapping]] = ...) -> None: ...
+    FUSE_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    fuse: str
+    limits: _containers.MessageMap[str, Limit]
+    def __init__(self, fuse: _Optional[str] = ..., limits: _Optional[_Mapping[str, Limit]] = ...) -> None: ...
+
+class FusesStart(_message.Message):
+    __slots__ = ("limits", "fuse")
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    FUSE_FIELD_NUMBER: _ClassVar[int]
+    limits: _containers.RepeatedCompositeFieldContainer[FuseLimits]
+    fuse: _containers.RepeatedCompositeFieldContainer[Fuse]
+    def __init__(self, limits: _Optional[_Iterable[_Union[FuseLimits, _Mapping]]] = ..., fuse: _Optional[_Iterable[_Union[Fuse, _Mapping]]] = ...) -> None: ...
+
+class FuseEntry(_message.Message):
+    __slots__ = ("start", "limits", "fuse")
+    START_FIELD_NUMBER: _ClassVar[int]
+    LIMITS_FIELD_NUMBER: _ClassVar[int]
+    FUSE_FIELD_NUMBER: _ClassVar[int]
+    start: FusesStart
+    limits: FuseLimits
+    fuse: Fuse
+    def __init__(self, start: _Optional[_Union[FusesStart, _Mapping]] = ..., limits: _Optional[_Union[FuseLimits, _Mapping]] = ..., fuse: _Optional[_Union[Fuse, _Mapping]] = ...) -> None: ...
+
 class Switch(_message.Message):
     __slots__ = ("off", "tripped_by", "reason", "by", "time")
     OFF_FIELD_NUMBER: _ClassVar[int]
@@ -196,7 +229,7 @@ class Credit(_message.Message):
     def __init__(self, counter: _Optional[str] = ..., left: _Optional[int] = ..., until_ms: _Optional[int] = ...) -> None: ...
 
 class Switching(_message.Message):
-    __slots__ = ("time", "automation", "off", "by", "reason", "marks_cleared", "credit")
+    __slots__ = ("time", "automation", "off", "by", "reason", "marks_cleared", "credit", "at_ms", "host")
     TIME_FIELD_NUMBER: _ClassVar[int]
     AUTOMATION_FIELD_NUMBER: _ClassVar[int]
     OFF_FIELD_NUMBER: _ClassVar[int]
@@ -204,6 +237,8 @@ class Switching(_message.Message):
     REASON_FIELD_NUMBER: _ClassVar[int]
     MARKS_CLEARED_FIELD_NUMBER: _ClassVar[int]
     CREDIT_FIELD_NUMBER: _ClassVar[int]
+    AT_MS_FIELD_NUMBER: _ClassVar[int]
+    HOST_FIELD_NUMBER: _ClassVar[int]
     time: _timestamp_pb2.Timestamp
     automation: str
     off: bool
@@ -211,7 +246,9 @@ class Switching(_message.Message):
     reason: str
     marks_cleared: int
     credit: _containers.RepeatedCompositeFieldContainer[Credit]
-    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., automation: _Optional[str] = ..., off: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., marks_cleared: _Optional[int] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ...) -> None: ...
+    at_ms: int
+    host: str
+    def __init__(self, time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., automation: _Optional[str] = ..., off: _Optional[bool] = ..., by: _Optional[str] = ..., reason: _Optional[str] = ..., marks_cleared: _Optional[int] = ..., credit: _Optional[_Iterable[_Union[Credit, _Mapping]]] = ..., at_ms: _Optional[int] = ..., host: _Optional[str] = ...) -> None: ...
 
 class Scenario(_message.Message):
     __slots__ = ("id", "kind", "switch", "dc", "ticket", "by", "reason", "stage", "since_ms", "host", "group_id", "at_once", "message", "created", "ending", "access", "wave_size", "by_domain", "max_failures", "verify")

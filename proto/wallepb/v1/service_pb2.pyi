@@ -784,3 +784,13 @@ class OpenEpochRequest(_message.Message):
 class OpenEpochResponse(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
+
+class FollowFusesRequest(_message.Message):
+    __slots__ = ()
+    def __init__(self) -> None: ...
+
+class FollowFusesResponse(_message.Message):
+    __slots__ = ("entry",)
+    ENTRY_FIELD_NUMBER: _ClassVar[int]
+    entry: _containers.RepeatedCompositeFieldContainer[_project_pb2.FuseEntry]
+    def __init__(self, entry: _Optional[_Iterable[_Union[_project_pb2.FuseEntry, _Mapping]]] = ...) -> None: ...

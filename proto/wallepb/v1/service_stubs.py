@@ -66,6 +66,11 @@ class WalleServiceStub:
         ] = channel.unary_unary(
             "/walle.v1.WalleService/GetSettings", service_pb2.GetSettingsRequest.SerializeToString, service_pb2.GetSettingsResponse.FromString
         )
+        self.FollowFuses: aio.UnaryStreamMultiCallable[
+            service_pb2.FollowFusesRequest, service_pb2.FollowFusesResponse
+        ] = channel.unary_stream(
+            "/walle.v1.WalleService/FollowFuses", service_pb2.FollowFusesRequest.SerializeToString, service_pb2.FollowFusesResponse.FromString
+        )
         self.CreateProject: aio.UnaryUnaryMultiCallable[
             service_pb2.CreateProjectRequest, service_pb2.CreateProjectResponse
         ] = channel.unary_unary(

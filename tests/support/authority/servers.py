@@ -43,7 +43,7 @@ from tests.support.secured import Secured, served
 from tests.support.secured_gateway import federated
 from tests.support.walle.running import pretending, running
 from walle.work.book import Notice
-from wallepb.v1.project_pb2 import SEVERITY_ERROR
+from wallepb.v1.project_pb2 import SEVERITY_ERROR, FuseEntry, FusesStart
 
 ANYWHERE = Addresses("127.0.0.1:0", "127.0.0.1:0")
 
@@ -139,7 +139,8 @@ class Servers:
         rows = [_recorded(now_ms, *one) for one in (("web-1", "web", "n1"), ("mail-1", "mail", "n2"))]
         made = [_decided(now_ms, *one) for one in (("web", "n1", "uploader-here"), ("mail", "n2", "bob"))]
         start = record_pb2.LedgerEntry(start=record_pb2.LedgerStart(location=["ams"]))
-        archive.write(now_ms, rows, (), ("ams",), {}, made, [LedgerChunk.of(now_ms, [start])])
+        chunks = [LedgerChunk.of(now_ms, [start]), LedgerChunk.of_fuses(now_ms, [FuseEntry(start=FusesStart())])]
+        archive.write(now_ms, rows, (), ("ams",), {}, made, chunks)
         with noted() as rules:
             server = RecorderProcess(archive, {}, shared, ANYWHERE, grace_s=0.1)
         task = asyncio.create_task(server.serve())

@@ -102,7 +102,7 @@ def test_what_was_covered_begins_after_a_trip_but_not_after_a_person_switched_of
     broken.consider_last()
     broken.approve("h00")
     off = switch_off(broken.fuse, Automation.HEALING, "alice", "wait", at())
-    tripped = trip(broken.fuse, Automation.HEALING, "ssh 1d:5", at())
+    tripped = trip(broken.fuse, Automation.HEALING, "ssh 1d:5", at(), "h6")
     broken.book.put(FUSE, "web", off if by_person else tripped)
     assert start_work(broken.book, "h00", "bmc", "", broken.world, at()) is not by_person
 
@@ -111,7 +111,7 @@ def test_a_host_that_uses_no_limit_is_not_repaired_after_a_trip() -> None:
     broken = Broken(1, state=HOST_STATE_PROBATION)
     broken.consider_last()
     broken.approve("h00")
-    broken.book.put(FUSE, "web", trip(broken.fuse, Automation.HEALING, "ssh 1d:5", at()))
+    broken.book.put(FUSE, "web", trip(broken.fuse, Automation.HEALING, "ssh 1d:5", at(), "h6"))
     settle(broken.book, "h00", broken.world, at())
     assert broken.host("h00").operation.stage == STAGE_ENDING
 
