@@ -17,17 +17,58 @@ class BadDocument(Exception):
     """A document is invalid; str() says where and why, with one line for each fault."""
 
 
+_MOST_MERGED = 100_000  # entries that `<<` brings to all mappings: each merge may bring those of ten others
+_MOST_DIGITS = 100
+
+
 class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
-    """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors."""
+    """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors.
+
+    What a short text could make large or slow is refused: servers read documents of their callers, too.
+    """
+
+    def __init__(self, stream: Any) -> None:
+        super().__init__(stream)
+        self._merged = 0
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                raise yaml.constructor.ConstructorError(None, None, "a key that is no text", key.start_mark)
             if key.value in seen and key.value != "<<":
                 raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
             seen.add(key.value)
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        for key, value in node.value:
+            if key.tag == "tag:yaml.org,2002:merge":
+                for one in value.value if isinstance(value, yaml.SequenceNode) else [value]:
+                    self._count_merged(one)
+        super().flatten_mapping(node)
+
+    def _count_merged(self, node: yaml.Node) -> None:
+        if isinstance(node, yaml.MappingNode):  # else it is refused in a moment
+            self.flatten_mapping(node)
+            self._merged += len(node.value)
+        if self._merged > _MOST_MERGED:
+            why = f"`<<` brings more than {_MOST_MERGED} entries"
+            raise yaml.constructor.ConstructorError(None, None, why, node.start_mark)
+
+    def construct_number(self, node: yaml.ScalarNode) -> Any:
+        """A number; `10:30`, which YAML 1.1 reads as one to the base of 60, is text."""
+        if ":" in node.value:
+            return self.construct_scalar(node)
+        if len(node.value) > _MOST_DIGITS:
+            raise yaml.constructor.ConstructorError(None, None, "a number that is too long", node.start_mark)
+        is_float = node.tag.endswith(":float")
+        return self.construct_yaml_float(node) if is_float else self.construct_yaml_int(node)
+
+
+for _kind in ("int", "float"):
+    _DocumentLoader.add_constructor(f"tag:yaml.org,2002:{_kind}", _DocumentLoader.construct_number)
 
 
 _DocumentLoader.yaml_implicit_resolvers = {
@@ -80,7 +121,7 @@ def value_of(text: str) -> Any:
     """The one document in a text; None: it is empty. Raises BadDocument: where and why."""
     try:
         return _DocumentLoader(text).get_single_data()
-    except yaml.YAMLError as error:
+    except Exception as error:  # PyYAML also fails with errors that are not its own
         raise BadDocument(_yaml_fault(error)) from None
 
 
@@ -88,7 +129,7 @@ def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, An
     """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`."""
     try:
         documents = [value for value in yaml.load_all(text, Loader=_DocumentLoader) if value is not None]
-    except yaml.YAMLError as error:
+    except Exception as error:
         bad.append(f"{name}: {_yaml_fault(error)}")
         return
     if not documents:
@@ -97,7 +138,9 @@ def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, An
         yield (f"{name}, document {number}" if len(documents) > 1 else name), value
 
 
-def _yaml_fault(error: yaml.YAMLError) -> str:
+def _yaml_fault(error: Exception) -> str:
+    if isinstance(error, RecursionError):
+        return "is nested too deeply"
     mark = getattr(error, "problem_mark", None)
-    problem = getattr(error, "problem", None) or str(error).splitlines()[0]
+    problem = getattr(error, "problem", None) or f"{error}\n".splitlines()[0]
     return f"line {mark.line + 1}, column {mark.column + 1}: {problem}" if mark else str(problem)

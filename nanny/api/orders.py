@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Final
 
 from google.protobuf.field_mask_pb2 import FieldMask
@@ -23,6 +24,7 @@ from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
 from serving.errors import FailedPrecondition, InvalidRequest, NotFound, Overloaded, Violation, invalid
+from serving.limiting.caller_threads import CallerThreads
 from serving.rights.stored import encode_access
 
 _ID: Final = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}")
@@ -40,6 +42,7 @@ class NannyOrders:
     ) -> None:
         self._controller, self._events = controller, events
         self._contents, self._locations = contents, locations
+        self._threads = CallerThreads()  # some megabytes of YAML take a minute
 
     async def send(self, service: str, event: ServiceEvent, by: pb.Authorship, call: Call, request_id: str) -> None:
         """Store an event, and return when it has taken effect. Raises as `Events.submit`."""
@@ -51,7 +54,8 @@ class NannyOrders:
 
     async def add_snapshot(self, request: pb.CreateSnapshotRequest, call: Call) -> pb.Snapshot:
         """Check the content, store it under its hash, then make it HEAD."""
-        content = await asyncio.to_thread(read_content, request.service_id, request.content, self._locations)
+        read = partial(read_content, request.service_id, request.content, self._locations)
+        content = await self._threads.run(read, call.caller)
         snapshot = pb.Snapshot(
             id=content.id,
             revision_id=await self._revision_id(request.service_id, content),

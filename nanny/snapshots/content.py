@@ -22,6 +22,8 @@ from nanny.snapshots.weights import SHARE
 from serving.errors import InvalidRequest, TooLarge, Violation, invalid
 
 MAX_CONTENT_BYTES: Final = 8 << 20
+_MOST_FAULTS: Final = 100
+_AGAIN_BYTES: Final = 100
 CHUNK_BYTES: Final = 256 << 10
 _ID_CHARACTERS: Final = 16
 _NOT_HERE: Final = {
@@ -80,7 +82,7 @@ def read_content(
     placements = _placements_by_key(description, sorted(locations), faults)
     faults += _not_here(value, description, service)
     if faults:
-        raise InvalidRequest(*(_violation(fault) for fault in faults))
+        raise InvalidRequest(*(_violation(fault) for fault in faults[:_MOST_FAULTS]))
     snapshot_id = as_id or _hash(value)
     title = description.definitions[0].id
     return Content(snapshot_id, title, _under(description, revision_id or _digest(description)), placements)
@@ -108,8 +110,6 @@ def _value(text: bytes) -> Any:
         documents = [value for _, value in documents_in("content", text.decode(), bad)]
     except UnicodeDecodeError as error:
         raise invalid("content", f"is not UTF-8: {error.reason} at byte {error.start}") from None
-    except RecursionError:
-        raise invalid("content", "is nested too deeply") from None
     if bad or len(documents) != 1:
         what = bad or [f"has {len(documents)} documents: a snapshot has exactly one"]
         raise InvalidRequest(*(_violation(fault) for fault in what))
@@ -119,10 +119,13 @@ def _value(text: bytes) -> Any:
 
 def _check_expanded(value: Any) -> None:
     """YAML aliases may expand to a billion times the text. Raises TooLarge."""
-    left, waiting = MAX_CONTENT_BYTES, [value]
+    left, waiting, seen = MAX_CONTENT_BYTES, [value], set[int]()
     while waiting:
         one = waiting.pop()
         left -= len(one) if isinstance(one, str) else 1
+        if isinstance(one, dict | list):
+            left -= _AGAIN_BYTES if id(one) in seen else 0  # an alias: of few bytes it makes millions
+            seen.add(id(one))
         if left < 0:
             raise TooLarge(f"content with its aliases written out is over {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES")
         if isinstance(one, dict):

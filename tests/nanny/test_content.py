@@ -60,6 +60,57 @@ def test_a_description_over_the_limit_is_refused() -> None:
         content(b"#" * (MAX_CONTENT_BYTES + 1))
 
 
+def merging(levels: int, wide: int) -> bytes:
+    """Each level brings the entries of the one before so many times."""
+    lines = [
+        b"a0: &a0 {a: 1, b: 2}",
+        *(b"a%d: &a%d {<<: [%s]}" % (n, n, b",".join([b"*a%d" % (n - 1)] * wide)) for n in range(1, levels)),
+    ]
+    return b"\n".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (merging(20, 10), "`<<` brings more than 100000 entries"),
+        (
+            b"a: &a {" + b",".join(b"k%d: 1" % n for n in range(5_000)) + b"}\nb: {<<: [" + b"*a," * 200 + b"]}",
+            "brings",
+        ),
+        (b"&a {<<: *a}", "is nested too deeply"),
+        (b"- " * 5_000, "must be a service's description"),
+        (b"service: " + b"9" * 5_000, "a number that is too long"),
+        (b"service: 1" + b":1" * 100_000, "content.service"),
+        (b"service: 1" + b":1" * 1_000 + b".5", "content.service"),
+        (b"? [a]\n: b", "a key that is no text"),
+        (b"? {a: b}\n: b", "a key that is no text"),
+        (b"service: web\ninstances: &a [*a]", "with its aliases written out"),
+    ],
+    ids=[
+        "merges",
+        "a merge",
+        "itself",
+        "depth",
+        "digits",
+        "base 60",
+        "base 60 with a fraction",
+        "list",
+        "map",
+        "circle",
+    ],
+)
+def test_a_short_text_makes_nothing_large_or_slow_and_no_error_of_the_server(text: bytes, told: str) -> None:
+    """Four hundred bytes took Nanny's memory by merges, and two hundred kilobytes a thread for ever by numbers."""
+    with pytest.raises((InvalidRequest, TooLarge), match=told):
+        content(text)
+
+
+def test_of_very_many_faults_the_first_are_told() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        content(b"service: web\nrevisions: [{id: v1}]\ninstances: [" + b"{}," * 500 + b"]")
+    assert len(refused.value.violations) == 100
+
+
 @pytest.mark.long
 def test_aliases_that_write_out_to_more_than_the_limit_are_refused() -> None:
     bomb = b"a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n"

@@ -41,8 +41,8 @@ def test_a_document_is_the_json_form_of_an_instance(tmp_path: Path) -> None:
 
 
 def test_yes_and_no_are_text_and_times_too(tmp_path: Path) -> None:
-    (instance,) = read(tmp_path, "meta: {id: a, labels: {engine: yes, built: 2026-01-31}}")
-    assert dict(instance.meta.labels) == {"engine": "yes", "built": "2026-01-31"}
+    (instance,) = read(tmp_path, "meta: {id: a, labels: {engine: yes, built: 2026-01-31, from: 10:30, for: 1:30.5}}")
+    assert dict(instance.meta.labels) == {"engine": "yes", "built": "2026-01-31", "from": "10:30", "for": "1:30.5"}
 
 
 def test_names_may_be_those_of_the_proto_file(tmp_path: Path) -> None:
