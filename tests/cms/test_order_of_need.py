@@ -94,6 +94,19 @@ def test_who_has_waited_long_keeps_his_ok_and_takes_turns_with_repairs() -> None
     assert events(ledger(waits, repair, most=1)) == [TaskChange("t2", TaskEvent.GRANT)]
 
 
+def test_of_those_that_waited_long_one_has_the_turn_in_a_budget() -> None:
+    old = [task(n, n, asked_at=NOW - 3700) for n in (0, 1)]
+    assert [change.task_id for change in events(ledger(*old, task(2, 2, need=Need.REPAIR)))] == ["t0", "t2"]
+
+
+def test_who_waits_for_what_may_never_end_lets_others_pass_after_ten_minutes() -> None:
+    book = ledger(task(0, 0, state=State.GRANTED, overdue_at=NOW - 1), task(1, 1, 2), task(2, 3))
+    assert events(book) == []
+    for key in book.picture.instances:
+        book.picture.record_report(key, NOW + 601)
+    assert events(book, NOW + 601) == [TaskChange("t2", TaskEvent.GRANT)]
+
+
 def test_a_task_that_is_asked_again_has_waited_since_the_first_time() -> None:
     book = ledger(task(0, 0, state=State.GRANTED), task(1, 1, asked_at=NOW - 3000), most=1)
     book.drop_task("t1", NOW)
@@ -112,6 +125,13 @@ def test_repairs_need_no_window_and_urgent_work_heeds_no_freeze() -> None:
 
     assert [granted(need) for need in Need] == [True, True, False, False]
     assert [granted(need, repairs=True) for need in Need] == [False, True, False, False]
+
+
+def test_an_ok_that_nobody_confirmed_ends_with_its_window() -> None:
+    book = ledger(task(0, 0, **PROVISIONAL))
+    assert events(book) == []
+    book.calendar = Calendar((CalendarRule("all", freezes=(Freeze(NOW - 60, NOW + 60, "year end", False),)),))
+    assert events(book) == [TaskChange("t0", TaskEvent.WITHDRAW)]
 
 
 @pytest.mark.long
