@@ -55,6 +55,8 @@ def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) ->
     is_pending = state.current is Current.DEACTIVATE_PENDING
     if is_pending and any(other.current in ACTIONS for other in service.tuples.values()):
         return _OPEN
+    if is_pending and not one.message:
+        return _Outcome(pb.ORDER_OUTCOME_FAILED, f"it serves on, as {service.wanted_active()} did not become ACTIVE")
     return _Outcome(pb.ORDER_OUTCOME_FAILED, one.message)
 
 
@@ -69,7 +71,12 @@ def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _O
 def _displaced_outcome(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
     """Its target was changed by something else than an order for this snapshot."""
     instead = service.wanted_active()
-    if event.WhichOneof("event") in ("ended", "aborted"):  # it failed, and the roll-back begins: it ends when that does
+    if event.WhichOneof("event") in ("ended", "aborted"):
+        if instead == one.snapshot_id:  # what was to be switched off serves on
+            return _Outcome(
+                pb.ORDER_OUTCOME_SUPERSEDED, "another snapshot failed and is rolled back to this one", instead
+            )
+        # It failed, and the roll-back begins: it ends when that does.
         return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message or one.message, instead)
     outcome = pb.ORDER_OUTCOME_SUPERSEDED if instead else pb.ORDER_OUTCOME_CANCELLED
     return _Outcome(outcome, _by(event), instead)
@@ -85,11 +92,15 @@ def _of_roll_back(one: TupleRecord, service: ManagedService, event: ServiceEvent
         return _Outcome(pb.ORDER_OUTCOME_ROLLED_BACK, why, back)
     if state.current in ACTIONS:
         return _OPEN
-    return _Outcome(pb.ORDER_OUTCOME_FAILED, f"{why}; the roll-back to {back} failed, too: {event.ended.message}", back)
+    return _Outcome(
+        pb.ORDER_OUTCOME_FAILED,
+        f"{why}; the roll-back to {back} failed, too: {event.ended.message or _by(event)}",
+        back,
+    )
 
 
 def _by(event: ServiceEvent) -> str:
     """Who sent it, and why."""
-    verb = "stopped" if event.HasField("stopped") else "another target set"
+    verb = {"stopped": "stopped", "aborted": "aborted"}.get(event.WhichOneof("event") or "", "another target set")
     comment = f": {event.by.comment}" if event.by.comment else ""
     return f"{verb} by {event.by.author or 'somebody'}{comment}"

@@ -109,6 +109,16 @@ def test_an_order_is_superseded_by_the_activation_of_another_snapshot() -> None:
     assert web.settle().outcome("c")[0] == "REACHED"
 
 
+def test_an_order_to_switch_off_what_is_rolled_back_to_is_superseded_by_the_roll_back() -> None:
+    web = active(**ROLLS_BACK).target("a", Target.CREATED)
+    assert web.outcome("a")[0] == "OPEN"  # until b is ACTIVE
+    web.ended("b", SnapshotEvent.FAILED, "bad")
+    assert web.outcome("a") == ("SUPERSEDED", "a", "another snapshot failed and is rolled back to this one")
+    assert web.settle().outcome("a")[0] == "SUPERSEDED"
+    kept = active().target("a", Target.CREATED).ended("b", SnapshotEvent.FAILED, "bad")
+    assert kept.outcome("a") == ("FAILED", "", "it serves on, as b did not become ACTIVE")
+
+
 def test_an_order_is_cancelled_by_a_stop() -> None:
     web = active()
     web.send(author="bob", comment="fire", stopped=True)
