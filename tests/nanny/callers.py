@@ -10,12 +10,16 @@ from hqclient import Discovery
 from hqclient.discovery.service import Service
 
 SERVER: Final = """
-import os, sys
+import os, sys, threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+served, lock = 0, threading.Lock()
 class Answer(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     def do_GET(self):
-        body = sys.argv[1].encode()
+        global served
+        if self.path == "/":
+            with lock: served += 1
+        body = (str(served) if self.path == "/served" else sys.argv[1]).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -26,7 +30,8 @@ class Answer(BaseHTTPRequestHandler):
         self.connection.setsockopt(6, 1, 1)
 ThreadingHTTPServer((os.environ["HQ_HOST"], int(os.environ["HQ_PORT_HTTP"])), Answer).serve_forever()
 """
-"""An HTTP server with connections that stay open, which dies at once of SIGTERM; it answers its first argument."""
+"""An HTTP server with connections that stay open, which dies at once of SIGTERM; it answers its first argument, and at
+`/served` how many requests for `/` came."""
 
 Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 _REQUEST: Final = b"GET / HTTP/1.1\r\nHost: web\r\n\r\n"

@@ -6,7 +6,7 @@ import asyncio
 import json
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,7 @@ from nannypb.v1 import service_pb2 as pb
 from tests.clients.instancectl.supervised import Ctl
 from tests.cms.cloud import http, task
 from tests.nanny.callers import SERVER
-from tests.support.gateway_process import Program
+from tests.support.gateway_process import Program, fetched
 from tests.support.reserved_port import kept_addresses, kept_ports
 from tests.support.sample_instances import eventually
 
@@ -195,7 +195,7 @@ class Cloud:
 
     async def add_server(self, title: str, names: list[str]) -> str:
         """A snapshot of an HTTP server that answers its title; the id of it."""
-        ready = {"http": {"port": "http", "path": "/"}, "period": "0.2s"}
+        ready = {"http": {"port": "http", "path": "/ready"}, "period": "0.2s"}
         command = [sys.executable, "-c", SERVER, title]
         return await self.add_container(title, names, {"command": command, "readinessCheck": ready})
 
@@ -216,6 +216,14 @@ class Cloud:
         snapshot = (await self.call("CreateSnapshot", request)).snapshot
         self.revisions[snapshot.id] = snapshot.revision_id
         return str(snapshot.id)
+
+    async def served(self) -> dict[str, int]:
+        """How many requests came to the server of each instance, by its id; what does not answer is left out."""
+        counts = {}
+        for name, port in self._ports.items():
+            with suppress(OSError):
+                counts[name] = int((await asyncio.to_thread(fetched, f"http://127.0.0.1:{port}/served", {}))[1])
+        return counts
 
     def _port_of(self, name: str) -> int:
         if name not in self._ports:
