@@ -11,13 +11,13 @@ import pytest
 
 from control import Refused
 from hqcli.exits import Exit
-from nanny.automaton.service_state import at_rest
 from nanny.automaton.states import SnapshotEvent, Target
 from nanny.records.services import TARGET, tuple_of
 from nannyctl.commands.waiting import TargetReached
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceRecord, StepOrder, TupleRecord
 from tests.nanny.orders import SERVICE, Ordered
+from tests.nanny.search import is_at_rest
 
 OPEN: Final = "open"
 GONE: Final = "gone"
@@ -97,7 +97,7 @@ class Enumeration:
             if one.order.id:
                 self._look_at(one, what, web)
         for one in web.record.snapshot:
-            if one.order.outcome == pb.ORDER_OUTCOME_OPEN and at_rest(web.service):
+            if one.order.outcome == pb.ORDER_OUTCOME_OPEN and is_at_rest(web.service):
                 self.stuck.append(f"{what}: {_words(web.record)}")
 
     def _look_at(self, before: TupleRecord, what: str, web: Ordered) -> None:
