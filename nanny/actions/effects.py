@@ -15,6 +15,7 @@ from nanny.actions.timelines import RolloutTimelines
 from nanny.automaton.service import RunningAction, SnapshotState
 from nanny.automaton.states import Action, Current, SnapshotEvent
 from nanny.records import kinds
+from nanny.records.outcomes import rolls_back
 from nanny.rollout.views import Key
 from nanny.world.leave import ApprovalAnswer, ApprovalPort, ApprovalRequest, Hold
 from nanny.world.silences import silent_instances
@@ -132,7 +133,7 @@ class Effects:
             subject.id,
             instances,
             comment,
-            is_rollback=subject.service.rolling_back,
+            is_rollback=rolls_back(subject.record),
             max_failures=subject.policy.failures(len(subject.instances)),
         )
         answer = await self.leave.ask(request)

@@ -139,6 +139,8 @@ class NannyApi:
             raise invalid("fill_pods_configuration", "is for the target CREATED only")
         if request.skip_steps and request.target != pb.TARGET_ACTIVE:
             raise invalid("skip_steps", "is for the target ACTIVE only")
+        if request.roll_back and request.target != pb.TARGET_ACTIVE:
+            raise invalid("roll_back", "is for the target ACTIVE only")
         snapshot = self._orders.snapshot_id(request.service_id, request.snapshot_id)
         request.request_id = request.request_id or default_request_id(call)
         order = TargetOrder(
@@ -147,6 +149,7 @@ class NannyApi:
             fill=request.fill_pods_configuration,
             order_id=request.request_id,
             skip_steps=request.skip_steps,
+            roll_back=request.roll_back,
         )
         await self._send(request, ServiceEvent(target=order), call)
         return MessageAnswer(pb.SetTargetResponse(service=self._shown.service(request.service_id)))

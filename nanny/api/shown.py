@@ -93,6 +93,8 @@ class NannyMessages:
             progress.since.FromMilliseconds(stored.since_unix_ms)
         else:
             progress.since.FromMilliseconds(one.since_unix_ms)
+            if stored.cms_task:  # the worker begins once the CMS has that back
+                progress.message = f"waits for the end of the earlier order's task {stored.cms_task} at the CMS"
         return progress
 
     def _stuck(self, service_id: str) -> str:

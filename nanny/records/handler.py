@@ -17,7 +17,7 @@ from nanny.automaton.step import instance_refusal, refusal
 from nanny.reach import rule_of_event
 from nanny.records import kinds
 from nanny.records.history import Story
-from nanny.records.outcomes import note_outcomes
+from nanny.records.outcomes import has_served, note_outcomes
 from nanny.records.service_update import ServiceUpdate
 from nanny.records.services import TARGET, service_of, tuple_of, write_back
 from nanny.records.step_orders import on_aborted, on_promoted
@@ -181,13 +181,18 @@ def _on_target(update: ServiceUpdate) -> None:
     check_snapshot(update, order.snapshot_id)
     if why := refusal(update.before, order.snapshot_id, target):
         raise Refused(why)
+    if order.roll_back and not has_served(tuple_of(update.record, order.snapshot_id)):
+        raise Refused(
+            f"snapshot {order.snapshot_id} was not ACTIVE before, or is not on the nodes any more, so nothing can be "
+            "rolled back to it: order it without roll_back"
+        )
     update.increment_generation()
     update.story.tell(f"target {target}" + (" with the fill flag" if order.fill else ""), order.snapshot_id)
     update.apply_service(update.step.set_target(update.before, order.snapshot_id, target, fill=order.fill))
     if (one := tuple_of(update.record, order.snapshot_id)) is not None:
         one.target_set.CopyFrom(update.event.by)
         one.order.CopyFrom(pb.Order(id=order.order_id, target=order.target, outcome=pb.ORDER_OUTCOME_OPEN))
-        one.order.skip_steps = order.skip_steps
+        one.order.skip_steps, one.order.roll_back = order.skip_steps, order.roll_back
 
 
 def _on_instance(update: ServiceUpdate) -> None:

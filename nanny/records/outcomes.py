@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from nanny.automaton.service import ManagedService
 from nanny.automaton.states import ACTIONS, Current, Target
-from nanny.records.services import TARGET
+from nanny.records.services import CURRENT, TARGET
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord, TupleRecord
 
@@ -42,6 +42,23 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
             one.order.instead_snapshot_id = after.instead
             if after.outcome != pb.ORDER_OUTCOME_OPEN:
                 one.order.end_time.CopyFrom(event.by.time)
+
+
+def has_served(one: TupleRecord | None) -> bool:
+    """It was ACTIVE, and its files are on the nodes. What was adopted never had an order."""
+    if one is None or CURRENT[one.current] not in (Current.PREPARED, Current.DEACTIVATE_PENDING):
+        return False
+    order = one.order
+    return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+
+
+def rolls_back(record: ServiceRecord) -> bool:
+    """What is under way goes back: by its policy, or because people ordered that."""
+    is_ordered = (
+        one.order.roll_back and one.order.outcome == pb.ORDER_OUTCOME_OPEN and one.target == pb.TARGET_ACTIVE
+        for one in record.snapshot
+    )
+    return record.rolling_back or any(is_ordered)
 
 
 def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:

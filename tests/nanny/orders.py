@@ -68,10 +68,12 @@ class Ordered:
             self.send(snapshot=records.SnapshotRecord(snapshot=pb.Snapshot(id=snapshot, service_id=SERVICE)))
         return self
 
-    def target(self, snapshot: str, target: Target, *, fill: bool = False, **by: str) -> Ordered:
+    def target(
+        self, snapshot: str, target: Target, *, fill: bool = False, roll_back: bool = False, **by: str
+    ) -> Ordered:
         """Orders are named o1, o2, ..."""
         self._orders += 1
-        order = records.TargetOrder(snapshot_id=snapshot, fill=fill, order_id=f"o{self._orders}")
+        order = records.TargetOrder(snapshot_id=snapshot, fill=fill, order_id=f"o{self._orders}", roll_back=roll_back)
         order.target = TARGET_NUMBER[target]  # type: ignore[assignment]
         self.send(target=order, **by)
         return self

@@ -26,7 +26,7 @@ from nanny.world.cms import CmsLeave
 from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold, NoCms
 from nanny.world.pictures import ServiceView
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord
+from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, InstanceTargetRecord, ServiceRecord, TupleRecord
 from serving.clock import SystemClock
 from tests.cms.cloud import Cms, service_of
 from tests.nanny.virtual_cloud import SERVICE, virtual_cloud
@@ -37,6 +37,10 @@ WEB_0 = Hold("nanny-web-1-0-1", frozenset({("ams", "web-0")}))
 
 def request(task: str, *instances: str, comment: str = "batch 1") -> ApprovalRequest:
     return ApprovalRequest(task, "web", [("ams", name) for name in instances], comment)
+
+
+def order_record(target: pb.Target, order: pb.Order) -> ServiceRecord:
+    return ServiceRecord(snapshot=[TupleRecord(snapshot_id="a", target=target, order=order)])
 
 
 @asynccontextmanager
@@ -122,8 +126,23 @@ async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
         assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
 
 
-@pytest.mark.parametrize("rolling_back", [False, True])
-async def test_a_batch_says_whether_it_rolls_back_and_how_many_may_fail(*, rolling_back: bool) -> None:
+OPEN, REACHED = pb.ORDER_OUTCOME_OPEN, pb.ORDER_OUTCOME_REACHED
+
+
+@pytest.mark.parametrize(
+    ("record", "is_back"),
+    [
+        (ServiceRecord(), False),
+        (ServiceRecord(rolling_back=True), True),
+        (order_record(pb.TARGET_ACTIVE, pb.Order(roll_back=True, outcome=OPEN)), True),
+        (order_record(pb.TARGET_ACTIVE, pb.Order(outcome=OPEN)), False),
+        (order_record(pb.TARGET_ACTIVE, pb.Order(roll_back=True, outcome=REACHED)), False),  # it is repaired
+        (order_record(pb.TARGET_PREPARED, pb.Order(roll_back=True, outcome=OPEN)), False),  # it failed itself
+    ],
+)
+async def test_a_batch_says_whether_it_rolls_back_and_how_many_may_fail(
+    record: ServiceRecord, *, is_back: bool
+) -> None:
     asked: list[ApprovalRequest] = []
 
     class Leave(NoCms):
@@ -133,11 +152,9 @@ async def test_a_batch_says_whether_it_rolls_back_and_how_many_may_fail(*, rolli
 
     effects = Effects.__new__(Effects)
     effects.leave = Leave()
-    subject = SimpleNamespace(
-        id="web", service=ManagedService(rolling_back=rolling_back), policy=Policy(), instances=range(6)
-    )
+    subject = SimpleNamespace(id="web", record=record, policy=Policy(), instances=range(6))
     await effects.ask("t", cast("ServiceContext", subject), [("ams", "web-0")], "batch 1")
-    assert [(one.is_rollback, one.max_failures) for one in asked] == [(rolling_back, 1)]
+    assert [(one.is_rollback, one.max_failures) for one in asked] == [(is_back, 1)]
 
 
 async def test_holds_of_others_are_known_by_host_and_own_ones_are_not_among_them() -> None:
@@ -221,6 +238,9 @@ async def test_what_is_ordered_again_right_after_an_abort_gives_the_leave_of_the
         await cloud.nanny.unary("AbortRollout", pb.AbortRolloutRequest(service_id=SERVICE, order_id=order))
         await cloud.target(v2)
         await cloud.sleep(5.0)
+        [task] = leave.open & first
+        said = (await cloud.state(v2)).action.message
+        assert said == f"waits for the end of the earlier order's task {task} at the CMS"
         cloud.agents.silent.clear()
         await cloud.sleep(10.0)
         assert not leave.open & first

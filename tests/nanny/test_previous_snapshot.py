@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from nanny.automaton.states import Current, SnapshotEvent, Target
+from nanny.records.services import tuple_of
 from nannyctl.commands.orders import previous_snapshot, rollback_under_way
 from nannypb.v1 import service_pb2 as pb
-from tests.nanny.orders import SERVICE, Ordered
+from tests.nanny.orders import SERVICE, Ordered, refused
 
 
 def test_a_roll_back_given_again_while_it_is_under_way_is_the_same_order() -> None:
-    opened = pb.Order(id="rollback-cli-1", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN)
+    opened = pb.Order(id="cli-1", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN, roll_back=True)
     a = pb.SnapshotState(snapshot_id="a", target=pb.TARGET_ACTIVE, order=opened)
     b = pb.SnapshotState(snapshot_id="b", target=pb.TARGET_PREPARED, current=pb.CURRENT_STATE_DEACTIVATE_PENDING)
     found = rollback_under_way(pb.Service(snapshot=[a, b]))
@@ -46,6 +47,15 @@ def test_neither_what_failed_nor_what_was_only_prepared_is_rolled_back_to() -> N
     web.ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
     assert previous(web) == "a"
     assert previous(web.activate("a").settle().target("c", Target.PREPARED).settle()) == ""
+
+
+def test_a_roll_back_goes_only_to_what_was_active_before() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").settle().target("c", Target.PREPARED)
+    for never in ("c", "b"):
+        why = refused(lambda never=never: web.settle().target(never, Target.ACTIVE, roll_back=True))
+        assert "was not ACTIVE before" in why
+    assert tuple_of(web.target("a", Target.ACTIVE, roll_back=True).record, "a").order.roll_back  # type: ignore[union-attr]
+    assert web.settle().outcome("a")[0] == "REACHED"
 
 
 def test_a_stopped_service_is_not_rolled_back() -> None:

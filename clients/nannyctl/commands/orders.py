@@ -62,7 +62,6 @@ def target(
 
 
 _waits = functools.partial(wait_option, default="1h")
-_ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`
 
 
 @click.command()
@@ -100,7 +99,7 @@ async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_
     now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
     under_way, before = rollback_under_way(now), previous_snapshot(now)
     if under_way is not None:
-        request = _activation(name, under_way.snapshot_id, by, under_way.order.id, skip_steps=True)
+        request = _roll_back(name, under_way.snapshot_id, by, under_way.order.id)
         return await _run_order(server, "SetTarget", request, wait_s, output)
     if not before:
         complain(
@@ -108,13 +107,13 @@ async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_
             f"{name}` and order it with `nanny activate {name} SNAPSHOT`."
         )
         return Exit.REFUSED
-    request = _activation(name, before, by, f"{_ROLLBACK}{new_request_id()}", skip_steps=True)
+    request = _roll_back(name, before, by, new_request_id())
     return await _run_order(server, "SetTarget", request, wait_s, output)
 
 
 def rollback_under_way(service: pb.Service) -> pb.SnapshotState | None:
     """What an earlier `nanny rollback` rolls back to, while it does."""
-    ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and one.order.id.startswith(_ROLLBACK))
+    ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and one.order.roll_back)
     return next((one for one in ordered if one.order.outcome == pb.ORDER_OUTCOME_OPEN), None)
 
 
@@ -142,16 +141,21 @@ def _has_served(one: pb.SnapshotState) -> bool:
     return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
 
 
-def _activation(
-    name: str, snapshot_id: str, by: pb.Authorship, request_id: str = "", *, skip_steps: bool = False
-) -> pb.SetTargetRequest:
+def _activation(name: str, snapshot_id: str, by: pb.Authorship) -> pb.SetTargetRequest:
+    return pb.SetTargetRequest(
+        service_id=name, snapshot_id=snapshot_id, target=pb.TARGET_ACTIVE, by=by, request_id=new_request_id()
+    )
+
+
+def _roll_back(name: str, snapshot_id: str, by: pb.Authorship, request_id: str) -> pb.SetTargetRequest:
     return pb.SetTargetRequest(
         service_id=name,
         snapshot_id=snapshot_id,
         target=pb.TARGET_ACTIVE,
         by=by,
-        request_id=request_id or new_request_id(),
-        skip_steps=skip_steps,
+        request_id=request_id,
+        skip_steps=True,
+        roll_back=True,
     )
 
 

@@ -248,18 +248,20 @@ class Adoption(_message.Message):
     def __init__(self, info: _Optional[_Union[_service_pb2.InfoAttributes, _Mapping]] = ..., snapshot: _Optional[_Union[SnapshotRecord, _Mapping]] = ...) -> None: ...
 
 class TargetOrder(_message.Message):
-    __slots__ = ("snapshot_id", "target", "fill", "order_id", "skip_steps")
+    __slots__ = ("snapshot_id", "target", "fill", "order_id", "skip_steps", "roll_back")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     FILL_FIELD_NUMBER: _ClassVar[int]
     ORDER_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
+    ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     target: _service_pb2.Target
     fill: bool
     order_id: str
     skip_steps: bool
-    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ..., order_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
+    roll_back: bool
+    def __init__(self, snapshot_id: _Optional[str] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., fill: _Optional[bool] = ..., order_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., roll_back: _Optional[bool] = ...) -> None: ...
 
 class Restart(_message.Message):
     __slots__ = ("of", "snapshot", "order_id")

@@ -188,7 +188,7 @@ class Authorship(_message.Message):
     def __init__(self, author: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., comment: _Optional[str] = ..., ticket: _Optional[str] = ...) -> None: ...
 
 class Order(_message.Message):
-    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id", "skip_steps", "end_time")
+    __slots__ = ("id", "target", "outcome", "message", "instead_snapshot_id", "skip_steps", "end_time", "roll_back")
     ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
     OUTCOME_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +196,7 @@ class Order(_message.Message):
     INSTEAD_SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
     END_TIME_FIELD_NUMBER: _ClassVar[int]
+    ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
     id: str
     target: Target
     outcome: OrderOutcome
@@ -203,7 +204,8 @@ class Order(_message.Message):
     instead_snapshot_id: str
     skip_steps: bool
     end_time: _timestamp_pb2.Timestamp
-    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ...) -> None: ...
+    roll_back: bool
+    def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., roll_back: _Optional[bool] = ...) -> None: ...
 
 class SnapshotState(_message.Message):
     __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order", "restart_of")
@@ -562,7 +564,7 @@ class ListSnapshotsResponse(_message.Message):
     def __init__(self, snapshot: _Optional[_Iterable[_Union[Snapshot, _Mapping]]] = ...) -> None: ...
 
 class SetTargetRequest(_message.Message):
-    __slots__ = ("service_id", "snapshot_id", "target", "fill_pods_configuration", "by", "request_id", "skip_steps")
+    __slots__ = ("service_id", "snapshot_id", "target", "fill_pods_configuration", "by", "request_id", "skip_steps", "roll_back")
     SERVICE_ID_FIELD_NUMBER: _ClassVar[int]
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     TARGET_FIELD_NUMBER: _ClassVar[int]
@@ -570,6 +572,7 @@ class SetTargetRequest(_message.Message):
     BY_FIELD_NUMBER: _ClassVar[int]
     REQUEST_ID_FIELD_NUMBER: _ClassVar[int]
     SKIP_STEPS_FIELD_NUMBER: _ClassVar[int]
+    ROLL_BACK_FIELD_NUMBER: _ClassVar[int]
     service_id: str
     snapshot_id: str
     target: Target
@@ -577,7 +580,8 @@ class SetTargetRequest(_message.Message):
     by: Authorship
     request_id: str
     skip_steps: bool
-    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., fill_pods_configuration: _Optional[bool] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ...) -> None: ...
+    roll_back: bool
+    def __init__(self, service_id: _Optional[str] = ..., snapshot_id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., fill_pods_configuration: _Optional[bool] = ..., by: _Optional[_Union[Authorship, _Mapping]] = ..., request_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., roll_back: _Optional[bool] = ...) -> None: ...
 
 class SetTargetResponse(_message.Message):
     __slots__ = ("service",)
