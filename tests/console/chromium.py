@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,14 +43,26 @@ class Screen:
         wide: bool = await self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         return wide
 
-    async def barriers(self, impacts: Collection[str] = ("serious", "critical")) -> list[str]:
-        """What axe-core calls so: what keeps somebody out."""
+    async def barriers(self) -> list[str]:
+        """What axe-core finds, of any severity."""
         found = await Axe().run(self.page)
         return [
-            f"{one['id']}: {one['help']}: {one['nodes'][0]['html'][:200]}"
+            f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
             for one in found.response["violations"]
-            if one["impact"] in impacts
         ]
+
+    async def dialogs(self) -> list[str]:
+        """The ids of the page's dialogs."""
+        found: list[str] = await self.page.evaluate("[...document.querySelectorAll('dialog')].map(one => one.id)")
+        return found
+
+    async def open_dialog(self, name: str) -> None:
+        """By its button, if it has one."""
+        await self.page.evaluate(
+            "name => { const one = document.getElementById(name);"
+            " document.querySelector(`[data-dialog='${name}']`)?.click(); one.open || one.showModal(); }",
+            name,
+        )
 
 
 @asynccontextmanager

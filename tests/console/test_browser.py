@@ -11,11 +11,8 @@ from playwright.async_api import Browser, expect
 
 from nannypb.v1 import service_pb2 as npb
 from tests.console.chromium import chromium, needs_chromium, screen
-from tests.console.fakes import NEW
 from tests.console.scene import Cloud, cloud, instance, report
-from tests.console.test_every_page import whole_cloud
-from tests.console.test_hosts import PAGES as HOSTS
-from tests.console.test_pages import PAGES
+from tests.console.test_every_page import PAGES, whole_cloud
 
 pytestmark = [needs_chromium, pytest.mark.long]
 
@@ -32,22 +29,24 @@ async def browser() -> AsyncIterator[Browser]:
         yield made
 
 
-CONTROLLERS = (
-    *("/", "/services/web", "/services/web/snapshots", f"/services/web/snapshots/{NEW}"),
-    *("/disruptions", "/disruptions/reboot-1", "/plan?hosts=node-1%20node-2", *HOSTS),
-)
-
-
-@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375)])
-async def test_no_page_keeps_anybody_out_or_needs_to_be_pushed_sideways(
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375), ("light", 768), ("dark", 1440)])
+async def test_no_page_or_dialog_keeps_anybody_out_or_needs_to_be_pushed_sideways(
     browser: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
+    """Of all addresses that the console has (test_every_page.py), and of each dialog that one opens."""
+    barriers: list[str] = []
     async with whole_cloud() as (at, _), screen(browser, at.base, width, color_scheme=scheme) as shown:
-        for path in (*PAGES, *CONTROLLERS, "/nothing"):
+        for path in (*(path for path, _ in PAGES.values()), "/nothing"):
             await shown.open(path)
-            assert await shown.barriers() == [], path
-            assert not await shown.is_too_wide(), path
+            barriers += [f"{path}: {one}" for one in await shown.barriers()]
+            barriers += [f"{path}: is too wide"] if await shown.is_too_wide() else []
+            for name in await shown.dialogs():
+                await shown.open_dialog(name)
+                barriers += [f"{path}#{name}: {one}" for one in await shown.barriers()]
+                barriers += [f"{path}#{name}: is too wide"] if await shown.is_too_wide() else []
+                await shown.page.keyboard.press("Escape")
         assert shown.faults == []
+    assert "\n".join(barriers) == ""
 
 
 async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) -> None:

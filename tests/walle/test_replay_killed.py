@@ -1,4 +1,4 @@
-"""Real processes of Wall-E that are killed, with a recorder beside them, and what `walle replay` says then."""
+"""Processes of Wall-E that die, with a recorder beside them: what the fuses decided is recorded, and decided again."""
 
 from __future__ import annotations
 
@@ -11,54 +11,82 @@ from pathlib import Path
 
 import pytest
 import yaml
+from google.protobuf.duration_pb2 import Duration
 
-from tests.rig.walle_run import WalleRun
-from tests.support.gateway_process import ROOT, Program
+from hqcli.exits import Exit
+from recorder.servers import FusesSource, ServerProcesses
+from tests.recorder.test_decisions import recording
+from tests.support.gateway_process import ROOT
+from tests.support.walle.running import LastingStore, Running, running
+from walle.fuses.limits import parse_limit
+from wallepb.v1 import service_pb2 as pb
+from wallepb.v1.project_pb2 import Cms, Fuse, Project
 
 
-class RecordedWalleRun(WalleRun):
-    """A run of real processes under faults with a recorder beside them, and what `walle replay` says then."""
+async def replay(*words: str) -> tuple[int | None, str]:
+    """Exit code and all output of `walle replay`."""
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "walle.main", "replay", *words),
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("", "proto", "clients"))},
+        cwd=ROOT,
+    )
+    out, _ = await process.communicate()
+    return process.returncode, out.decode()
 
-    async def _start(self, stack: AsyncExitStack) -> None:
-        await super()._start(stack)
-        of_walle = ",".join(process.grpc for process, _ in self._seats)
-        flags = ("--location", "ams=127.0.0.1:9", "--walle", of_walle, "--dir", str(self.directory / "record"))
-        where = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
-        self._recorder = Program("recorder.main", ("serve", *where, *flags), self.directory / "recorder.log")
-        await self._recorder.start()
-        stack.push_async_callback(self._recorder.terminate)
 
-    async def _judge(self) -> None:
-        await super()._judge()
-        others = self.directory / "others.yaml"
-        others.write_text(yaml.safe_dump({project: {"UNREACHABLE": ["1d:1"]} for project in ("web", "db")}))
-        self.said = await self._replay("--recorder", self._recorder.grpc)
-        self.otherwise = await self._replay("--recorder", self._recorder.grpc, "--limits", str(others))
+def fuse_of(walle: Running) -> Fuse:
+    """The fuse of web."""
+    return walle.server.automaton.fuses.get("web") or Fuse()
 
-    async def _replay(self, *words: str) -> tuple[int | None, str]:
-        process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "walle.main", "replay", *words),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(str(ROOT / each) for each in ("", "proto", "clients"))},
-            cwd=ROOT,
-        )
-        out, _ = await process.communicate()
-        return process.returncode, out.decode()
+
+async def fails(walle: Running, host: str) -> None:
+    """Its check fails until a limit is used, or the fuse trips."""
+    await walle.report(host, "ssh")
+    await walle.until(
+        lambda: any(mark.host == host for mark in fuse_of(walle).mark) or fuse_of(walle).healing.off,
+        f"something is decided about {host}",
+    )
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
-async def test_while_processes_are_killed_what_fuses_decided_is_recorded_and_decided_again(tmp_path: Path) -> None:
-    run = RecordedWalleRun(tmp_path, seed=2, say=lambda _: None)
-    await run.run(20.0)
-    assert run.broken == []
-    code, out = run.said
-    assert code == 0, out
-    found = re.fullmatch(r"(\d+) uses of limits, (\d+) trips: all as recorded\n", out)
-    assert found is not None, out
-    assert int(found[1]) >= 2
-    code, out = run.otherwise
-    assert code == 0, out
-    assert "would not have begun" in out
-    assert re.search(r"^(web|db) +healing +UNREACHABLE 1d:1 +m\d+ .* no +yes$", out, re.MULTILINE), out
+async def test_what_the_fuses_decided_is_recorded_over_a_dead_leader_and_decided_again(tmp_path: Path) -> None:
+    store = LastingStore()
+    async with AsyncExitStack() as stack:
+        first = await stack.enter_async_context(running(store, name="walle-1"))
+        second = await stack.enter_async_context(running(store, name="walle-2"))
+        limits = {"ssh": parse_limit(["1d:2"])}
+        await first.project(
+            Project(id="web", cms=[Cms(url="default", version="v1.4", max_busy_hosts=9)], limits=limits)
+        )
+        for number in range(3):
+            await first.host(f"h{number}")
+        addresses = [one.server.listening.result().grpc for one in (first, second)]
+        history = await stack.enter_async_context(recording(tmp_path, FusesSource(ServerProcesses(addresses))))
+        await fails(first, "h0")
+        await first.kill()
+        controller = second.server.controller
+        await second.until(lambda: controller.is_acting, "the other process leads")
+        await fails(second, "h1")
+        await fails(second, "h2")
+        assert fuse_of(second).switching[0].host == "h2"
+        order = pb.SwitchAutomationRequest(project="web", on=True, reason="looked", credits={"ssh": 1})
+        order.credit_time.CopyFrom(Duration(seconds=3_600))
+        await second.call(order)
+        await second.until(lambda: any(mark.by_credit for mark in fuse_of(second).mark), "a credit pays")
+        await wait_for_replay(history.address, "6 uses of limits, 1 trips: all as recorded\n")
+        others = tmp_path / "others.yaml"
+        others.write_text(yaml.safe_dump({"web": {"ssh": ["1d:1"]}}))
+        code, out = await replay("--recorder", history.address, "--limits", str(others))
+        assert code == 0, out
+        assert re.search(r"^web +healing +ssh 1d:1 +h1 .* no +yes$", out, re.MULTILINE), out
+
+
+async def wait_for_replay(recorder: str, wanted: str) -> None:
+    """Until it has all that happened; nothing of it ever differs."""
+    async with asyncio.timeout(60):
+        code, out = await replay("--recorder", recorder)
+        while out != wanted:
+            assert code in (Exit.OK, Exit.NOT_FOUND), out
+            code, out = await replay("--recorder", recorder)
