@@ -231,6 +231,8 @@ class Denials:
         key, now = (caller, line.method, line.outcome), self._clock.now()
         found = self._sums.get(key)
         if found is not None and now < found.began + _MINUTE_S:
+            if len(line.key) > _LONGEST:  # kept for a minute, it may be megabytes
+                line = line._replace(key=line.key[:_LONGEST])
             found.more, found.last = found.more + line.calls, line
             return
         if found is not None:

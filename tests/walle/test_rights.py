@@ -19,6 +19,7 @@ from serving.rights.stored import encode_access
 from tests.support.sample_instances import eventually
 from tests.support.walle.guarded import POLICY, Guarded, guarded
 from tests.support.walle.running import pretending
+from walle.outgoing.destinations import CmsEndpoint, Destinations, parse_url
 from walle.reach import ORDER
 from walle.work.book import Notice
 from wallepb.v1 import service_pb2 as pb
@@ -43,13 +44,18 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_SWITCH_MAINTENANCE,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
+    Cms,
+    Limit,
+    PeriodCount,
     Project,
     Recipient,
     Scenario,
     ScenarioHost,
+    Scheme,
 )
 
 FULL = Path("/dev/full")
+CMS = "https://cms.test"
 DENIED = (403, 404)  # 404: what is out of reach is not there
 
 
@@ -377,10 +383,40 @@ async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_who_do
         assert len(shown["operator"]) > 5, "who repairs is shown it"
 
 
+REBOOT = OPERATION_KIND_REBOOT
+
+
+def _update_of_web(**fields: Any) -> pb.UpdateProjectRequest:
+    return pb.UpdateProjectRequest(project="web", **fields)
+
+
+TOO_MANY: list[tuple[str, Message]] = [
+    ("owners", _update_of_web(set_owners=True, owners=[f"o{n}" for n in range(201)])),
+    (
+        "cms",
+        _update_of_web(cms_mode=pb.CHANGE_MODE_ADD, cms=[Cms(url=f"{CMS}/{n}", version="v1.0") for n in range(20)]),
+    ),
+    ("limits", _update_of_web(limits={f"c{n}": Limit(pair=[PeriodCount(period_s=60, count=1)]) for n in range(101)})),
+    ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check=f"c{n}", step=[REBOOT]) for n in range(101)])),
+    ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check="c", step=[REBOOT] * 21)])),
+]
+
+
+async def test_an_owner_makes_its_project_no_work_for_others(tmp_path: Path) -> None:
+    file = pretending(destinations=Destinations(cms=(CmsEndpoint(parse_url(CMS)),)))
+    async with guarded(tmp_path, file) as one:
+        await prepare(one)
+        for field, update in TOO_MANY:
+            status, answer = await one.call("web-uploader", update)
+            assert (status, answer["message"].split(": ")[0]) == (400, field), answer
+
+
 async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:
     """They stopped Wall-E for minutes: by patterns that each host is compared with, by alerts about others' hosts."""
     status, answer = await one.call("agent/lab-1", pb.ListHostsRequest(names=["*a*b"] * 101))
     assert (status, "101 patterns are too many" in json.dumps(answer)) == (400, True)
+    starts = pb.ReportChecksRequest(hosts=[pb.HostChecks(host="lab-1", boot_id="b" * 257)])
+    assert await one.status("agent/lab-1", starts) == 400, "it would be kept"
     alerts = [pb.Alert()] * (MOST_ITEMS + 1)
     status, answer = await one.call("agent/lab-1", pb.TakeAlertsRequest(alerts=alerts))
     assert (status, "20001 items are too many" in json.dumps(answer)) == (400, True)

@@ -199,6 +199,8 @@ def check_agreement(order: pb.AgreeScenarioRequest) -> None:
 
 def check_checks(report: pb.HostChecks) -> None:
     check_host("hosts.host", report.host)
+    if len(report.boot_id) > MAX_SOURCE or not report.boot_id.isprintable():
+        raise invalid("hosts.boot_id", f"{report.boot_id[:40]!r}: write at most {MAX_SOURCE} printable characters")
     if len(report.check) > 100:
         raise invalid("hosts.check", f"{len(report.check)} checks; at most 100 per host")
     for one in report.check:

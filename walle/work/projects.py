@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from control.errors import Refused
 from control.records import Kind, M
@@ -121,7 +122,17 @@ def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
         project.cms.extend(order.cms)
 
 
+# Each owner is compared for each host that is listed, each CMS asked about each operation.
+_MOST: Final = {"owners": 200, "cms": 20, "limits": 100, "scheme": 100}
+_MOST_STEPS: Final = 20
+
+
 def _check(project: Project) -> None:
+    for name, most in _MOST.items():
+        if (count := len(getattr(project, name))) > most:
+            raise Refused(f"{name}: {count} are too many: a project has at most {most}", "INVALID_ARGUMENT")
+    if any(len(one.step) > _MOST_STEPS for one in project.scheme):
+        raise Refused(f"scheme: a check has at most {_MOST_STEPS} steps", "INVALID_ARGUMENT")
     for cms in project.cms:
         _check_cms(cms)
     urls = [cms.url.rstrip("/") for cms in project.cms]

@@ -74,6 +74,16 @@ async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() 
     assert sum(map(len, sink.lines)) < 10_000
 
 
+def test_what_was_refused_is_not_kept_whole_until_the_minute_is_over() -> None:
+    """Of each method and outcome a line waits: with keys of megabytes, gigabytes."""
+    lines = list[AuditLine]()
+    denials = Denials(lines.append, ManualClock())
+    for _ in range(2):
+        denials.record("ann", denied(1, "ann")._replace(key="k" * 3_000_000))
+    denials.tell_rest(all_of_it=True)
+    assert (len(lines[-1].key), lines[-1].calls) == (512, 1)
+
+
 def test_what_a_batch_touched_is_noted_without_a_copy_for_each_item() -> None:
     """Forty thousand items that were refused took half a minute, in which nobody else was answered."""
     call = Call()
