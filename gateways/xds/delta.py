@@ -80,7 +80,7 @@ class DeltaSubscriptions(XdsStream):
     def _subscribe(self, kind: ResourceType, wanted: _DeltaWanted, request: pb.DeltaDiscoveryRequest) -> None:
         """Raises InvalidRequest."""
         added, dropped = {*request.resource_names_subscribe}, {*request.resource_names_unsubscribe}
-        self._check_count("resource_names_subscribe", len(wanted.names - dropped | added))
+        self._check_names("resource_names_subscribe", added, len(wanted.names - dropped | added))
         is_first, wanted.is_begun = not wanted.is_begun, True
         asks_for_all = ALL in added or (is_first and not added)
         begins_all = IS_COMPLETE[kind] and asks_for_all and ALL not in dropped and not wanted.is_all
@@ -108,7 +108,7 @@ class DeltaSubscriptions(XdsStream):
                 wanted.due.add(name)
 
     def _take_over(self, wanted: _DeltaWanted, versions: Any) -> None:
-        self._check_count("initial_resource_versions", len(versions))
+        self._check_names("initial_resource_versions", [*versions, *versions.values()], len(versions))
         names = [name for name in versions if wanted.is_all or name in wanted.names]
         wanted.has.update({name: versions[name] or _UNKNOWN_VERSION for name in names})
 

@@ -6,7 +6,7 @@ import ipaddress
 import logging
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from xdspb.v1 import xds_pb2 as pb
 log = logging.getLogger(__name__)
 
 MOST_NAMES: Final = 1_000  # and as many more as there are services
+MOST_CHARACTERS: Final = 1_000  # of a name
 MOST_WORDS: Final = 500
 ALL: Final = "*"
 LISTEN: Final = "hq-listen"  # in the metadata of an Envoy's node
@@ -124,10 +125,14 @@ class XdsStream(ABC):
         if self.listen is None and LISTEN in node.metadata.fields:  # it stays what the first request said
             self.listen = _read_address(node.metadata.fields[LISTEN].string_value)
 
-    def _check_count(self, field_name: str, count: int) -> None:
+    def _check_names(self, field_name: str, names: Iterable[str], count: int) -> None:
+        """`names`: new ones; `count`: of all that the stream has then."""
         most = MOST_NAMES + 2 * self._resources.count
         if count > most:
             raise invalid(field_name, f"{count} names, of {most} allowed on one stream")
+        longest = max(map(len, names), default=0)
+        if longest > MOST_CHARACTERS:  # they are kept, and each condition is compared with each instance
+            raise invalid(field_name, f"a name of {longest} characters, of {MOST_CHARACTERS} allowed")
 
     def _on_rejected(self, kind: ResourceType, names: Collection[str], message: str) -> None:
         self._counts.nacks[kind.name.lower()] += 1

@@ -89,7 +89,7 @@ class Subscriptions(XdsStream):
 
     def _subscribe(self, kind: ResourceType, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
         names = {*request.resource_names}
-        self._check_count("resource_names", len(names))
+        self._check_names("resource_names", names, len(names))
         is_all = ALL in names or (not names and not wanted.is_known)
         added = names - wanted.names - {ALL}
         if (is_all and not wanted.is_all) or not wanted.is_known:

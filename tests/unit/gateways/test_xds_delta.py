@@ -13,6 +13,7 @@ from gateways.xds.delta import DeltaSubscriptions
 from gateways.xds.fixed_resources import ResourceType
 from gateways.xds.resources import Resources
 from gateways.xds.stream import MOST_NAMES, XdsCounts
+from gateways.xds.subscriptions import Subscriptions
 from serving.errors import InvalidRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
 from tests.unit.gateways.test_xds import BOTH, CDS, EDS, LDS, MESSAGES, RDS, THREE, Client, envoy_node
@@ -201,6 +202,22 @@ def test_names_of_one_stream_are_bounded_by_those_that_there_are(field: str) -> 
     with pytest.raises(InvalidRequest, match=field):
         client(*THREE).ask(EDS, **given)
     client(*THREE, known("db-1", "db")).ask(EDS, **given)
+
+
+@pytest.mark.parametrize(
+    ("form", "request_"),
+    [
+        (Subscriptions, pb.DiscoveryRequest(resource_names=["web" + ";a=b" * 500])),
+        (DeltaSubscriptions, pb.DeltaDiscoveryRequest(resource_names_subscribe=["web" + ";a=b" * 500])),
+        (DeltaSubscriptions, pb.DeltaDiscoveryRequest(initial_resource_versions={"web": "1" * 2_000})),
+    ],
+)
+def test_a_name_is_no_longer_than_any_that_there_is(form: Any, request_: Any) -> None:
+    """A stream keeps a thousand of them, of megabytes, and each condition is compared with each instance."""
+    stream = form(client(*THREE).stream._resources, XdsCounts())
+    request_.type_url = EDS.value
+    with pytest.raises(InvalidRequest, match=r"a name of 200\d characters, of 1000 allowed"):
+        stream.request(request_)
 
 
 def test_a_stream_keeps_nothing_of_names_that_it_does_not_want_any_more() -> None:
