@@ -10,6 +10,7 @@ from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
 
 PROTOCOL: Final = "app-protocol"
+_MOST_CONDITIONS: Final = 20  # names that mean something are kept, whoever made them up
 HTTP2: Final = frozenset({"grpc", "h2", "h2c", "http2"})
 """Names of ports, and values of the label `app-protocol`, that say that servers speak HTTP/2."""
 
@@ -45,6 +46,8 @@ def read_target(name: str) -> XdsTarget | None:
     """The target of a resource's name; None: no service can have it."""
     head, *conditions = unquote(name).split(";")
     service, _, port = head.partition("/")
+    if len(conditions) > _MOST_CONDITIONS:
+        return None
     pairs = [condition.partition("=") for condition in conditions]
     if not service or "/" in port or any(not key or not sign for key, sign, _ in pairs):
         return None

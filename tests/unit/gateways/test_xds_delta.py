@@ -164,7 +164,7 @@ def test_who_comes_back_to_another_gateway_is_sent_what_differs() -> None:
     assert one.wants(EDS, "web", "db") == ["db"]
 
 
-@pytest.mark.parametrize("name", ["web;odd", "", "secret"])
+@pytest.mark.parametrize("name", ["web;odd", "", "secret", "web" + ";a=b" * 21])
 def test_what_does_not_exist_for_a_client_is_removed_at_once_and_once(name: str) -> None:
     one = client(*THREE, known("s-1", "secret"), may_read=lambda service: service != "secret")
     assert one.wants(LDS, name) == [f"-{name}"]
