@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Final
 
 from hqpb.v1 import instance_pb2
@@ -34,6 +35,7 @@ class Queries:
     def __init__(self, worker: Worker, shown: NannyMessages, contents: Contents) -> None:
         self._worker, self._shown, self._contents = worker, shown, contents
         self._controller = worker.controller
+        self._looks: dict[str, tuple[float, asyncio.Future[pb.Service]]] = {}
 
     def record(self, service: str) -> ServiceRecord:
         """Raises NotFound."""
@@ -61,13 +63,27 @@ class Queries:
 
     async def watch(self, service: str) -> AsyncIterator[pb.Service]:
         """The service now, and after each change."""
-        last = pb.Service()
+        last, now, looked_s = None, await self.service(service), self._controller.clock.now()
         while True:
-            now = await self.service(service)
-            if now != last:
-                last = now
+            if now is not last and now != last:
                 yield now
+            last = now
             await asyncio.sleep(_WATCH_EVERY_S)
+            looked_s, now = self._controller.clock.now(), await self._service_after(looked_s, service)
+
+    async def _service_after(self, since_s: float, service: str) -> pb.Service:
+        """The service as it was looked at since then: once for all who watch it, however many."""
+        begun_s, looking = self._looks.get(service, (0.0, None))
+        if looking is None or begun_s <= since_s:
+            begun_s, looking = self._controller.clock.now(), asyncio.ensure_future(self.service(service))
+            self._looks[service] = begun_s, looking
+            looking.add_done_callback(partial(self._forget_failed, service))
+        return await asyncio.shield(looking)
+
+    def _forget_failed(self, service: str, looking: asyncio.Future[pb.Service]) -> None:
+        """Of a service that there is not nothing is kept."""
+        if (looking.cancelled() or looking.exception()) and self._looks.get(service, (0.0, None))[1] is looking:
+            del self._looks[service]
 
     def snapshots(self, service: str) -> list[pb.Snapshot]:
         """Newest first, without content."""
