@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
@@ -64,6 +65,35 @@ async def test_lives_that_are_hardly_longer_than_an_interval_and_a_retry_expire_
 
 
 @in_virtual_time
+async def test_time_without_hq_is_nobodys_silence() -> None:
+    async with Simulation(compact_every_s=300.0) as simulation:
+        await simulation.start_replica()
+        await simulation.add_agents(8, 3)
+        dead = simulation.agents[0]
+        dead.fall_silent()
+        await asyncio.sleep(300)
+        await restart(simulation, down_s=3_000.0)
+        await asyncio.sleep(GRACE_S + 20)
+        assert simulation.expiries() == []
+        await asyncio.sleep(TIMEOUT_S - 300)
+        assert [expiry.key for expiry in simulation.expiries()] == [dead.key]
+
+
+@in_virtual_time
+async def test_a_start_goes_on_with_the_hold_of_the_guard() -> None:
+    async with Simulation(compact_every_s=300.0) as simulation:
+        await simulation.start_replica()
+        await simulation.add_agents(20, 5)
+        for agent in simulation.agents[:10]:
+            agent.fall_silent()
+        await asyncio.sleep(500)
+        assert simulation.any_registry().admin.guard().holding
+        await restart(simulation)
+        await asyncio.sleep(TIMEOUT_S - 70)
+        assert {expiry.key for expiry in simulation.expiries()} == {agent.key for agent in simulation.agents[:10]}
+
+
+@in_virtual_time
 async def test_what_is_heard_in_the_replay_counts() -> None:
     """The agent reports, and the replica ends before its record says so."""
     async with Simulation(compact_every_s=300.0) as simulation:
@@ -81,6 +111,26 @@ async def test_what_is_heard_in_the_replay_counts() -> None:
         await simulation.start_replica()
         await asyncio.sleep(TIMEOUT_S - 20)
         assert simulation.now - heard < TIMEOUT_S
+        assert not simulation.expiries()
+
+
+@in_virtual_time
+async def test_who_was_heard_since_a_checkpoint_is_not_silent_by_it(tmp_path: Path) -> None:
+    async with Simulation(compact_every_s=300.0, checkpoint=str(tmp_path / "checkpoint")) as simulation:
+        first, second = [await simulation.start_replica() for _ in range(2)]
+        await simulation.add_agents(4, 3)
+        late = simulation.agents[0]
+        late.fall_silent()
+        await asyncio.sleep(500)
+        await simulation.stop_replica(first)
+        first.registry.replica.save()
+        late.silent = False
+        while late.last_report < late.silent_since + 500:
+            await asyncio.sleep(0.05)
+        late.fall_silent()
+        await simulation.stop_replica(second)
+        await simulation.start_replica()
+        await asyncio.sleep(TIMEOUT_S - 20)
         assert not simulation.expiries()
 
 
