@@ -23,20 +23,19 @@ async def test_a_call_is_answered(grpc_client: Client) -> None:
     assert (await grpc_client.get("web-1")).instance.meta.id == "web-1"
 
 
-@pytest.mark.parametrize("name", FAILURES)
-async def test_an_error_comes_with_its_code_message_and_details(grpc_client: Client, name: str) -> None:
-    expected = FAILURES[name]
-    with pytest.raises(aio.AioRpcError) as raised:
-        await grpc_client.get(f"fail:{name}")
-    details = details_of(raised.value)
-    info = details["ErrorInfo"]
-    assert isinstance(info, error_details_pb2.ErrorInfo)
-    assert raised.value.code().name == expected.code
-    assert raised.value.details() == str(expected)
-    assert (info.reason, info.domain, dict(info.metadata)) == (expected.reason, "hq", expected.metadata)
-    assert ("RetryInfo" in details) == isinstance(expected, Retry)
-    assert ("BadRequest" in details) == isinstance(expected, InvalidRequest)
-    assert ("PreconditionFailure" in details) == isinstance(expected, FailedPrecondition)
+async def test_an_error_comes_with_its_code_message_and_details(grpc_client: Client) -> None:
+    for name, expected in FAILURES.items():
+        with pytest.raises(aio.AioRpcError) as raised:
+            await grpc_client.get(f"fail:{name}")
+        details = details_of(raised.value)
+        info = details["ErrorInfo"]
+        assert isinstance(info, error_details_pb2.ErrorInfo)
+        assert raised.value.code().name == expected.code
+        assert raised.value.details() == str(expected)
+        assert (info.reason, info.domain, dict(info.metadata)) == (expected.reason, "hq", expected.metadata)
+        assert ("RetryInfo" in details) == isinstance(expected, Retry)
+        assert ("BadRequest" in details) == isinstance(expected, InvalidRequest)
+        assert ("PreconditionFailure" in details) == isinstance(expected, FailedPrecondition)
 
 
 async def test_a_client_that_retries_by_itself_is_told_when(grpc_client: Client) -> None:
@@ -118,7 +117,7 @@ async def test_a_stream_is_read_to_its_end(grpc_client: Client, admission: Admis
     assert admission.streams == 0
 
 
-@pytest.mark.parametrize("name", FAILURES)
+@pytest.mark.parametrize("name", ["Retry", "InvalidRequest", "ShuttingDown"])
 async def test_a_stream_that_fails_raises_after_its_messages(grpc_client: Client, name: str) -> None:
     seen: list[str] = []
 
