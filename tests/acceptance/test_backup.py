@@ -21,16 +21,14 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.errors import reason_of
-from tests.support.etcd import OwnEtcd, SharedEtcd
+from tests.support.etcd import VERSIONS, OwnEtcd, SharedEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.reserved_port import kept_ports
 from tests.support.sample_instances import Agent, eventually, instance
 from tests.support.watch_follower import Watching
 
 pytestmark = pytest.mark.timeout(240)
-SEVERAL = pytest.mark.parametrize(
-    "etcd_binary", ["3.4", "3.5", pytest.param("3.6", marks=pytest.mark.long)], indirect=True
-)
+SEVERAL = pytest.mark.parametrize("etcd_binary", [VERSIONS[0], VERSIONS[1], VERSIONS[3]], indirect=True)
 ONE = pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 ROOT = Path(__file__).resolve().parent.parent.parent
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)

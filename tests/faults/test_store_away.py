@@ -14,13 +14,13 @@ from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support import etcd_backup, etcd_http
 from tests.support.errors import reason_of, retry_delay_s
-from tests.support.etcd import OwnEtcd
+from tests.support.etcd import VERSIONS, OwnEtcd
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.reserved_port import kept_ports
 from tests.support.sample_instances import Agent, eventually, instance
 from tests.support.watch_follower import Watching
 
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+pytestmark = pytest.mark.parametrize("etcd_binary", VERSIONS[:2], indirect=True)
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 

@@ -15,11 +15,11 @@ from hqpb.v1.service_stubs import InstanceServiceStub
 from tests.clients.process import ROOT, hqctl
 from tests.faults.test_store_away import fill, relieve
 from tests.support.errors import reason_of
-from tests.support.etcd import OwnEtcd
+from tests.support.etcd import VERSIONS, OwnEtcd
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import Agent, eventually, instance
 
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+pytestmark = pytest.mark.parametrize("etcd_binary", VERSIONS[:2], indirect=True)
 QUOTA_BYTES = 16 << 20
 
 

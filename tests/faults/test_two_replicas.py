@@ -9,12 +9,12 @@ import grpc
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from tests.support.etcd import SharedEtcd
+from tests.support.etcd import VERSIONS, SharedEtcd
 from tests.support.faulty_proxy import Proxy
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import Agent, eventually, instance
 
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+pytestmark = pytest.mark.parametrize("etcd_binary", VERSIONS[:2], indirect=True)
 
 
 async def test_a_write_at_one_replica_is_visible_at_the_other(replicas: Replicas, etcd: SharedEtcd) -> None:

@@ -16,13 +16,13 @@ from hqpb.v1 import service_stubs
 from store.etcd import EtcdConfig, EtcdStore
 from store.port import Write
 from tests.support.arbitrary_messages import varint
-from tests.support.etcd import SharedEtcd
+from tests.support.etcd import VERSIONS, SharedEtcd
 from tests.support.other_version import FIELD_NUMBER, make_other_version
 from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import Agent, eventually, instance
 from tests.support.watch_follower import Watching
 
-pytestmark = [pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.parametrize("etcd_binary", VERSIONS[:2], indirect=True), pytest.mark.timeout(180)]
 
 
 def zone(word: str) -> bytes:

@@ -17,7 +17,7 @@ import pytest
 from hq.keys import HqKeys
 from hqpb.v1 import service_pb2 as pb
 from store.etcd import EtcdConfig, EtcdStore
-from tests.support.etcd import SharedEtcd
+from tests.support.etcd import VERSIONS, SharedEtcd
 from tests.support.replicas import Replicas
 from tests.support.sample_instances import Agent, instance
 
@@ -38,7 +38,7 @@ held = {m.key.decode(): [base64.b64encode(v).decode(), m.mod_revision] for v, m 
 print(json.dumps({"seen": seen, "held": held}), flush=True)
 """
 
-pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4", "3.5"], indirect=True)
+pytestmark = pytest.mark.parametrize("etcd_binary", VERSIONS[:2], indirect=True)
 
 
 @pytest.mark.long

@@ -126,7 +126,7 @@ async def served(
     config = ReplicaConfig(cluster="test", replica="replica-1", compact_every_s=0)
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0", grpc_mtls, agents=agents, **others)
     store, rng = MemoryStore(), random.Random(1)
-    server = ReplicaServer(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.5, security)
+    server = ReplicaServer(config, store, clock or SystemClock(), rng, addresses, Limits(), 0.0, security)
     serving = asyncio.create_task(server.serve())
     loaded = asyncio.create_task(server.replica.loading.loaded.wait())
     try:

@@ -106,7 +106,7 @@ def fake_cms(**manners: Any) -> Iterator[FakeCms]:
     server = QuietServer(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
     cms.url = f"http://127.0.0.1:{server.server_port}/cms"
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
     thread.start()
     try:
         yield cms
