@@ -100,6 +100,6 @@ async def test_a_key_that_cannot_sign_is_told_by_the_name_of_its_file(tmp_path: 
         path.write_text("hush")
     done = await hqctl("", "token", "sign", "--key", str(path), "--kid", "k1", "--subject", "ops/ada")
     assert done.code == 1
-    assert done.err.startswith(f"hqctl: {path}: ")
+    assert done.err.startswith(f"hqctl: {'--key ' if fault == 'absent' else ''}{path}: ")
     assert "hush" not in done.err
     assert len(done.err.splitlines()) == 1
