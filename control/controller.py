@@ -94,7 +94,7 @@ class Controller:
             name: lower-case word, unique among the reconcilers.
             while_closed: also before the epoch was opened.
         """
-        failures = _Failures(self, Kind(f"failures.{name}", control_pb2.Failure))
+        failures = _FailureRecords(self, Kind(f"failures.{name}", control_pb2.Failure))
         made = Reconciler(name, run, keys, failures, self.clock, self._rng, workers)
         self._reconcilers.append((made, while_closed))
         return made
@@ -284,7 +284,7 @@ class Controller:
         return self._why_closed() or f"the leader is {self.acting_process}"
 
 
-class _Failures:
+class _FailureRecords:
     """The failures of one reconciler, as records."""
 
     def __init__(self, controller: Controller, kind: Kind[control_pb2.Failure]) -> None:

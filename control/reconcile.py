@@ -67,7 +67,7 @@ class Due:
         self._running.add(key)
         return key
 
-    def done(self, key: str) -> None:
+    def finish(self, key: str) -> None:
         self._running.discard(key)
         if key in self._at:
             heapq.heappush(self._heap, (self._at[key], key))
@@ -156,7 +156,7 @@ class Reconciler:
         except Exception as error:
             await self._record_failure(due, key, error)
         finally:
-            due.done(key)
+            due.finish(key)
 
     async def _record_failure(self, due: Due, key: str, error: Exception) -> None:
         attempt = self._attempts[key] = self._attempts.get(key, 0) + 1

@@ -27,12 +27,12 @@ class Loading:
         self.unloaded.set()
         self.restoring = False
 
-    def done(self) -> None:
+    def finish(self) -> None:
         """Reads can be served."""
         self.loaded.set()
         self.unloaded.clear()
 
-    def again(self) -> None:
+    def restart(self) -> None:
         """Everything must be read again."""
         self.loaded.clear()
         self.unloaded.set()

@@ -124,5 +124,5 @@ class Replica:
         loading = self.loading
         if self.follower.applied and not loading.loaded.is_set() and not loading.restoring:
             self.presence.start("this replica has just started and may have missed heartbeats")
-            loading.done()
+            loading.finish()
             log.info("loaded %d instances at version %d", len(self.cache), self.cache.version)

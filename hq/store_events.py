@@ -92,7 +92,7 @@ class StoreEvents:
         if not is_first:
             self._epoch.remember(self._trust.standing().remembered_holdings().to_bytes())
             self._trust.strangers.clear()
-        self._loading.again()
+        self._loading.restart()
         self._fence.forget()
         self._cache.reset()
         self._committer.forget()

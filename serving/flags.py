@@ -173,7 +173,7 @@ class Flags:
             **attributes,
         )
 
-    def gone(self, name: str, instead: str, *, default: str = "") -> Callable[[F], F]:
+    def removed_flag(self, name: str, instead: str, *, default: str = "") -> Callable[[F], F]:
         """A flag of the last release: it and its variable are refused with what to do now; its default is taken."""
         envvar = _variable(self._prefix, name)
 
@@ -188,14 +188,14 @@ class Flags:
         instead = (
             "every address answers all protocols, and --grpc-mtls demands a client's certificate: take the flag out"
         )
-        return self.gone("--transport", instead, default="own")
+        return self.removed_flag("--transport", instead, default="own")
 
     def limits(self, *, agents: bool = False) -> Callable[[F], F]:
         """A flag for each of the transports' limits. `agents`: the server has a listener for agents."""
         fields = {field.name: field for field in dataclasses.fields(Limits)}
         texts = {name: text for name, text in _LIMITS.items() if agents or name != "max_agents"}
         return together(
-            self.gone("--min-ping-interval", "pings have a budget that is no setting: take it out"),
+            self.removed_flag("--min-ping-interval", "pings have a budget that is no setting: take it out"),
             *(_limit(self.under("Limits"), fields[name], text) for name, text in texts.items()),
             *(
                 _limit(self.under("Connections and compression"), fields[name], text)

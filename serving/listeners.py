@@ -82,7 +82,9 @@ class Transports:
         beside = shared.beside(shared.limits.for_agents()) if addresses.agents else shared
         # The limits that apply to agents' reports, wherever these are served.
         self.agents_admission = beside.admission
-        self._server = _Servers(methods, health, shared, metrics, addresses, hosts, pages or {}, agents, beside, site)
+        self._server = _TransportServers(
+            methods, health, shared, metrics, addresses, hosts, pages or {}, agents, beside, site
+        )
         self.listening: asyncio.Future[Addresses] = asyncio.get_running_loop().create_future()
 
     def stop(self) -> None:
@@ -160,7 +162,7 @@ def _with_port(address: str, port: int) -> str:
     return f"{address.rpartition(':')[0]}:{port}" if address else ""
 
 
-class _Servers:
+class _TransportServers:
     """One server on all addresses, which may be the same, but for the agents' and that of pages."""
 
     def __init__(

@@ -16,7 +16,7 @@ _FORGOTTEN_AFTER_S = 7 * 24 * 3600.0
 _FENCES_AT_ONCE = 1_000
 
 
-class _Sight(NamedTuple):
+class _StillFence(NamedTuple):
     """Since when, on the injected clock, a fence has not moved; and whether its replica's other keys are gone."""
 
     modified: int
@@ -35,7 +35,7 @@ class Burial:
     ) -> None:
         self._store, self._keys, self._replica, self._epoch, self._clock = store, keys, replica, epoch, clock
         self._kinds = (SESSION, COMMITS, MENDED, *kinds)
-        self._seen: dict[bytes, _Sight] = {}
+        self._seen: dict[bytes, _StillFence] = {}
 
     async def once(self) -> None:
         """Remove what is due. Raises Unavailable, NoSpace, UnknownOutcome."""
@@ -43,7 +43,7 @@ class Burial:
         now, seen = self._clock.now(), {}
         for fence in fences:
             last = self._seen.get(fence.key)
-            seen[fence.key] = last if last and last.modified == fence.modified else _Sight(fence.modified, now)
+            seen[fence.key] = last if last and last.modified == fence.modified else _StillFence(fence.modified, now)
         self._seen = seen
         for fence in fences:
             await self._look(fence, self._seen[fence.key], now)
@@ -58,7 +58,7 @@ class Burial:
                 return found
             start = page.records[-1].key + b"\0"
 
-    async def _look(self, fence: Record, sight: _Sight, now: float) -> None:
+    async def _look(self, fence: Record, sight: _StillFence, now: float) -> None:
         replica, silent_s = self._keys.name(fence.key).rest, now - sight.since
         if replica == self._replica or silent_s <= _DEAD_AFTER_S:
             return

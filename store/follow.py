@@ -57,7 +57,7 @@ class _Silent(Disconnected):
     """The watch was open and brought nothing."""
 
 
-class _Missing(Enum):
+class _RestartPoint(Enum):
     """What must be read before the next watch."""
 
     NOTHING = auto()
@@ -121,7 +121,7 @@ class StoreFollower:
         self.kept: StoreCheckpoint | None = None
         self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
         self._anchor = Anchor()
-        self._missing = _Missing.ALL
+        self._missing = _RestartPoint.ALL
         self._silent = 0  # watches in a row that brought nothing
         self._patience: asyncio.Timeout | None = None
 
@@ -156,11 +156,11 @@ class StoreFollower:
                 await self._follow_once()
             except Compacted as gone:
                 log.warning("%s: listing again", gone)
-                self._lack(_Missing.GAP)
+                self._lack(_RestartPoint.GAP)
             except EpochMoved:
-                self._lack(_Missing.ALL)
+                self._lack(_RestartPoint.ALL)
             except (OtherHistory, FutureRevision):
-                self._lack(_Missing.EPOCH)
+                self._lack(_RestartPoint.EPOCH)
             except _Silent as silent:
                 log.warning("following the store was interrupted at version %d: %s", self.applied, silent)
                 self._give_up_replaying()
@@ -174,9 +174,9 @@ class StoreFollower:
             delay_s = _BACKOFF_S[0] if self.applied > applied else min(delay_s * 2, _BACKOFF_S[1])
             await asyncio.sleep(self._rng.uniform(0, delay_s))
 
-    def _lack(self, missing: _Missing) -> None:
+    def _lack(self, missing: _RestartPoint) -> None:
         if self._stands_on_kept:
-            missing = _Missing.ALL
+            missing = _RestartPoint.ALL
         if missing.value > self._missing.value:
             self._missing = missing
 
@@ -185,12 +185,12 @@ class StoreFollower:
         self._silent += 1
         if self._silent > 1 and self._silent.bit_count() == 1:
             log.warning("%d watches in a row delivered nothing: listing instead", self._silent)
-            self._lack(_Missing.GAP)
+            self._lack(_RestartPoint.GAP)
 
     async def _follow_once(self) -> None:
-        if self._missing in (_Missing.ALL, _Missing.EPOCH):
+        if self._missing in (_RestartPoint.ALL, _RestartPoint.EPOCH):
             await self._list_all()
-        elif self._missing is _Missing.GAP:
+        elif self._missing is _RestartPoint.GAP:
             await self._list_difference()
         async with self._store.watch(self._keys.prefix, self._keys.end, after=self.applied) as stream:
             if not await self._anchor.holds(self._store):
@@ -256,9 +256,9 @@ class StoreFollower:
         """Forget everything and read it: at the last compaction mark where it still stands, else at the head."""
         # Before another epoch is adopted: nothing made from the old memory may be written there.
         self._forget()
-        if self._missing is _Missing.EPOCH:
+        if self._missing is _RestartPoint.EPOCH:
             await self._epoch.on_history_changed()
-            self._missing = _Missing.ALL
+            self._missing = _RestartPoint.ALL
         await self._epoch.settle()
         if await self._went_on():
             return
@@ -268,7 +268,7 @@ class StoreFollower:
             revision = await self._list_at(0)
         self.applied = revision
         self.listings += 1
-        self._missing = _Missing.NOTHING
+        self._missing = _RestartPoint.NOTHING
         self._sink.on_listing_complete(revision)
         log.info("listed %d keys at version %d", self.key_count, revision)
 
@@ -289,7 +289,7 @@ class StoreFollower:
         self.kept = None
         self._anchor.stand_on(put, kept.footing)
         self.listings += 1
-        self.applied, self._missing, self._stands_on_kept = kept.version, _Missing.NOTHING, True
+        self.applied, self._missing, self._stands_on_kept = kept.version, _RestartPoint.NOTHING, True
         self._sink.on_listing_complete(kept.version)
         kept.finish()
         log.info("read a checkpoint of %d keys at version %d", self.key_count, kept.version)
@@ -332,7 +332,7 @@ class StoreFollower:
         if not await self._anchor.holds(self._store):
             raise OtherHistory
         self._check(words, revision)
-        self._missing = _Missing.NOTHING
+        self._missing = _RestartPoint.NOTHING
         if revision == self.applied:  # the watch was silent because there was nothing to tell
             return
         self.listings += 1

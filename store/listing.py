@@ -44,7 +44,7 @@ async def listing(
 
     While one part is being used the next page is under way: close the generator where it is left early.
     """
-    pages = _Pages(store, start, end, keys_only=keys_only)
+    pages = _ListingPages(store, start, end, keys_only=keys_only)
     try:
         page = await pages.read_page(revision)
         revision = revision or page.revision
@@ -93,7 +93,7 @@ def _common(one: bytes, two: bytes) -> bytes:
     return bytes(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
-class _Pages:
+class _ListingPages:
     """The pages of one listing, in order, and the one that is under way."""
 
     def __init__(self, store: Store, start: bytes, end: bytes, *, keys_only: bool) -> None:

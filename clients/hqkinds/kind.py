@@ -55,11 +55,11 @@ class Kind:
 
     def heads(self, *, wide: bool = False) -> list[str]:
         """Of the columns shown."""
-        return [column.head for column in self._shown(wide)]
+        return [column.head for column in self._visible_columns(wide)]
 
     def rows(self, items: Sequence[Any], *, wide: bool = False) -> list[list[str]]:
         """Cells under `heads`, none of them empty."""
-        return [[column.cell(item) or "-" for column in self._shown(wide)] for item in items]
+        return [[column.cell(item) or "-" for column in self._visible_columns(wide)] for item in items]
 
-    def _shown(self, wide: bool) -> list[Column]:
+    def _visible_columns(self, wide: bool) -> list[Column]:
         return [column for column in self.columns if wide or not column.is_wide]

@@ -28,11 +28,11 @@ _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _CONFLICTS: Final = ("FAILED_PRECONDITION", "ABORTED")
 _LATER: Final = ("DEADLINE_EXCEEDED", "UNAVAILABLE", "RESOURCE_EXHAUSTED")
 _RETRY_S: Final = 5
-R = TypeVar("R", "_Request", NodeLock)
+R = TypeVar("R", "_TaskRequest", NodeLock)
 
 
 @dataclass(frozen=True, slots=True)
-class _Request:
+class _TaskRequest:
     """A request whose path was understood; `id` is what the audit log calls it."""
 
     at: TaskPath
@@ -89,7 +89,7 @@ class WireApi:
         call = self._calls.get((kind, method))
         if call is None:
             raise MethodNotAllowed(request.method, ", ".join(m for k, m in self._calls if k == kind))
-        return await call(_Request(at, request), request.call)
+        return await call(_TaskRequest(at, request), request.call)
 
     def _call(
         self, name: str, run: Callable[[R, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
@@ -113,7 +113,7 @@ class WireApi:
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
-    async def _create(self, request: _Request, call: Call) -> SiteAnswer:
+    async def _create(self, request: _TaskRequest, call: Call) -> SiteAnswer:
         wanted = parse_task(request.site.body, self._shared.limits.max_json_depth)
         is_dry = is_dry_run(request.site.query_string)
         wanted.owner, wanted.access = owner_of(call), encode_access(call.access)
@@ -125,7 +125,7 @@ class WireApi:
         record, why = await (self._leave.dry_run(wanted) if is_dry else self._leave.create(wanted))
         return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
-    async def _list(self, request: _Request, call: Call) -> SiteAnswer:
+    async def _list(self, request: _TaskRequest, call: Call) -> SiteAnswer:
         self._leave.desk.controller.check_loaded()
         records = self._leave.all(owner_of(call), only_wire=True)
         shown = [
@@ -134,11 +134,11 @@ class WireApi:
         ]
         return _json(200, {"result": shown})
 
-    async def _get(self, request: _Request, call: Call) -> SiteAnswer:
+    async def _get(self, request: _TaskRequest, call: Call) -> SiteAnswer:
         record, why = await self._leave.look(request.at.task_id, owner_of(call))
         return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
-    async def _confirm(self, request: _Request, call: Call) -> SiteAnswer:
+    async def _confirm(self, request: _TaskRequest, call: Call) -> SiteAnswer:
         try:
             record, why = await self._leave.confirm(request.at.task_id, owner_of(call))
         except NotConfirmed as error:
@@ -153,7 +153,7 @@ class WireApi:
             )
         return _json(200, verdict(record, self._reaches.visible_why(why, call.access, record), self._clock))
 
-    async def _delete(self, request: _Request, call: Call) -> SiteAnswer:
+    async def _delete(self, request: _TaskRequest, call: Call) -> SiteAnswer:
         await self._leave.end(request.at.task_id, owner_of(call), is_wire=True)
         return SiteAnswer(204, [])
 

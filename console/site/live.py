@@ -40,7 +40,7 @@ class _Fragment(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Kept:
+class _RenderedPage:
     number: int  # of the render
     fragments: Mapping[str, _Fragment]
     good_until: float
@@ -53,8 +53,8 @@ class LivePages:
     render: Rendering
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep
     now: Callable[[], float] = time.monotonic
-    _kept: dict[tuple[str, str], _Kept] = field(default_factory=dict)
-    _under_way: dict[tuple[str, str], asyncio.Task[_Kept]] = field(default_factory=dict)
+    _kept: dict[tuple[str, str], _RenderedPage] = field(default_factory=dict)
+    _under_way: dict[tuple[str, str], asyncio.Task[_RenderedPage]] = field(default_factory=dict)
     _looked_at: Counter[tuple[str, str]] = field(default_factory=Counter)
     _streams: Counter[str] = field(default_factory=Counter)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -111,7 +111,7 @@ class LivePages:
                 yield b"event: ping\ndata: {}\n\n"
             await self.sleep(max(_LEAST_S, due - self.now()))
 
-    async def _current(self, token: str, page: str) -> _Kept:
+    async def _current(self, token: str, page: str) -> _RenderedPage:
         key = token, page
         kept = self._kept.get(key)
         if kept is not None and self.now() < kept.good_until:
@@ -120,7 +120,7 @@ class LivePages:
             self._under_way[key] = asyncio.create_task(self._anew(key))
         return await asyncio.shield(self._under_way[key])
 
-    async def _anew(self, key: tuple[str, str]) -> _Kept:
+    async def _anew(self, key: tuple[str, str]) -> _RenderedPage:
         try:
             async with self._renders:
                 if (rest_s := self._rests_until - self.now()) > 0:
@@ -136,7 +136,7 @@ class LivePages:
             pause_s = min(_EVERY_S, max(_AT_BEST_S, pause_s * len(self._looked_at)))
         self._kept = {k: v for k, v in self._kept.items() if v.good_until > now}
         coded = {name: _Fragment(_mark(html), json.dumps(html).encode()) for name, html in fragments.items()}
-        self._kept[key] = _Kept(next(self._numbers), coded, now + pause_s)
+        self._kept[key] = _RenderedPage(next(self._numbers), coded, now + pause_s)
         return self._kept[key]
 
 

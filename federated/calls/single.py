@@ -34,7 +34,7 @@ def compiled_get(message: pb.GetInstanceRequest) -> One:
     return One(message.id, compile_find(request))
 
 
-class _Found(NamedTuple):
+class _OwnerAnswer(NamedTuple):
     """The location that has an instance, and the answers of all locations that were asked."""
 
     owner: str
@@ -74,7 +74,7 @@ class Single:
         others = {n: t.source for n, t in answers.said.items() if n != owner}
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
-    async def _find_owner(self, wanted: One, ask: Asking) -> _Found:
+    async def _find_owner(self, wanted: One, ask: Asking) -> _OwnerAnswer:
         """Find its location. A list is asked for, from memory first: a location without it answers so, with its Source.
 
         GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
@@ -98,7 +98,7 @@ class Single:
         if not owners:
             raise NotFound(f"there is no instance {instance_id} in {' or '.join(ask.names)}")
         ask.check(answers.silent, anybody=True)
-        return _Found(owners[0], answers)
+        return _OwnerAnswer(owners[0], answers)
 
     async def _everywhere(self, find: CompiledFind, ask: Asking) -> LocationAnswers[LocationPage]:
         cursors = dict.fromkeys(ask.names, Cursor())

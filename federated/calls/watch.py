@@ -24,7 +24,7 @@ from serving.errors import ShuttingDown
 _QUEUED_PORTIONS: Final = 16  # of about a megabyte at most; a slower reader makes locations wait
 
 
-class _Changed:
+class _LocationsChanged:
     """The set of locations has changed, or the gateway shuts down."""
 
 
@@ -96,7 +96,7 @@ class _Stream:
         self._clock, self._rng, self._metadata = clock, rng, metadata
         self._resumed = held is not None
         self.vector = dict(held or {})
-        self._outbox: asyncio.Queue[Portion | BaseException | _Changed] = asyncio.Queue(_QUEUED_PORTIONS)
+        self._outbox: asyncio.Queue[Portion | BaseException | _LocationsChanged] = asyncio.Queue(_QUEUED_PORTIONS)
         self._following: dict[str, asyncio.Task[None]] = {}
         self._followers: dict[str, LocationFollower] = {}
         self._looking: list[asyncio.Task[None]] = []
@@ -197,7 +197,7 @@ class _Stream:
 
     async def _look(self) -> None:
         while True:
-            await self._outbox.put(_Changed())  # first of all, for what changed before this task began
+            await self._outbox.put(_LocationsChanged())  # first of all, for what changed before this task began
             if self._locations.closing.is_set():
                 return
             await self._locations.wait_for_change()

@@ -56,7 +56,7 @@ class Race:
         """
         self.stats.calls += 1
         self.budget.record_call()
-        question = _Question(self, method, request, self.clock.now() + timeout_s, metadata)
+        question = _HedgedRead(self, method, request, self.clock.now() + timeout_s, metadata)
         return await question.answer(self.latencies[method].hedge_after_s())
 
     async def write(self, method: str, request: bytes, safety: Safety, timeout_s: float, metadata: Metadata) -> bytes:
@@ -119,7 +119,7 @@ class _Running(NamedTuple):
     began: float
 
 
-class _Question:
+class _HedgedRead:
     """One read in progress. Its calls share one future: a task for each would cost more than the call."""
 
     __slots__ = ("_deadline", "_metadata", "_method", "_race", "_request", "_running", "_tried")
@@ -148,7 +148,7 @@ class _Question:
                     except HqApiError as failure:
                         errors.append(failure)
                     else:
-                        self._won(one.replica, first)
+                        self._note_winner(one.replica, first)
                         return answer
                 for error in errors:
                     self._on_error(error)
@@ -193,7 +193,7 @@ class _Question:
             race.stats.failovers += 1
             self._launch()
 
-    def _won(self, replica: PooledReplica, first: PooledReplica) -> None:
+    def _note_winner(self, replica: PooledReplica, first: PooledReplica) -> None:
         if any(one.replica is first for one in self._running):
             self._race.stats.hedges_won += 1
             # Slower than usual while another one was not: spare the next calls from finding that out again.

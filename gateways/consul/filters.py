@@ -114,7 +114,7 @@ class _FilterParser:
             is_negated = not is_negated
         is_group = self._token.kind == "sign" and self._token.text == "("
         holds = self._group(depth) if is_group else self._match()
-        return _negated(holds) if is_negated else holds
+        return _negate(holds) if is_negated else holds
 
     def _group(self, depth: int) -> Holds:
         self._take()
@@ -139,14 +139,14 @@ class _FilterParser:
             is_negated = self._took("not")
             if not self._took("empty"):
                 self._fail("`empty`")
-            return _negated(_is_empty(path)) if is_negated else _is_empty(path)
+            return _negate(_is_empty(path)) if is_negated else _is_empty(path)
         is_negated = sign.is_word("not")
         if is_negated:
             sign = self._take()
         if not sign.is_word("contains"):
             self._fail("`==`, `!=`, `is empty`, `contains` or `in`; HQ has no `matches`", sign)
         has = _has(path, self._value())
-        return _negated(has) if is_negated else has
+        return _negate(has) if is_negated else has
 
     def _is_in(self) -> bool:
         """The second word, or after `not` the third one, is `in`."""
@@ -158,11 +158,11 @@ class _FilterParser:
         is_negated = self._took("not")
         self._take()  # `in`
         has = _has(self._field(), value)
-        return _negated(has) if is_negated else has
+        return _negate(has) if is_negated else has
 
     def _equals(self, path: tuple[str, ...], *, is_equal: bool) -> Holds:
         value = self._value()
-        return _equals(path, value) if is_equal else _negated(_equals(path, value))
+        return _equals(path, value) if is_equal else _negate(_equals(path, value))
 
     def _value(self) -> str:
         token = self._take()
@@ -212,7 +212,7 @@ def _tokens(text: str) -> Iterator[_Token]:
     yield _Token("", len(text) + 1, "end")
 
 
-def _negated(holds: Holds) -> Holds:
+def _negate(holds: Holds) -> Holds:
     return lambda entry: not holds(entry)
 
 

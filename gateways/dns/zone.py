@@ -178,14 +178,14 @@ class Zone:
         if said := self._absence_answer(asked):
             return said
         if query.type == RecordType.SRV and asked.port:
-            places = self._addressing.places(self._chosen(asked), asked.port)
+            places = self._addressing.places(self._choose_instances(asked), asked.port)
             return self._unknown_address_answer(asked, places) or self._locations(asked, places.found)
         if query.type in _FAMILY and not asked.port:
-            places = self._addressing.places(self._chosen(asked))
+            places = self._addressing.places(self._choose_instances(asked))
             return self._unknown_address_answer(asked, places) or self._addresses(asked, places.found, query.type)
         return _no_data(asked.service)
 
-    def _chosen(self, asked: NameRequest) -> Sequence[KnownInstance]:
+    def _choose_instances(self, asked: NameRequest) -> Sequence[KnownInstance]:
         """Those that the name means; who asks for one instance by its own name gets it whatever its weight."""
         return with_traffic(self._selection(asked.service).matching_instances(asked))
 

@@ -32,7 +32,7 @@ async def system_resolve(name: str) -> Collection[str]:
     return [str(where[0]) for *_, where in found]
 
 
-class _Name:
+class _ResolvedName:
     """What is known of one name; addresses empty: nothing yet."""
 
     __slots__ = ("addresses", "has_failed", "is_pending", "unused")
@@ -53,7 +53,7 @@ class HostResolver:
         self._resolve, self._refresh_s = resolve, refresh_s
         self.refused = 0
         self._literal: dict[str, tuple[str, ...]] = {}
-        self._names: dict[str, _Name] = {}
+        self._names: dict[str, _ResolvedName] = {}
         self._tell: Callable[[Collection[str]], None] = lambda _: None
         self._slots = asyncio.Semaphore(_AT_ONCE)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -112,7 +112,7 @@ class HostResolver:
         if len(self._names) >= MOST_NAMES or not host:
             self.refused += 1
             return ()
-        self._names[host] = _Name()
+        self._names[host] = _ResolvedName()
         if self._is_open:
             self._start(self._look_up([host]))
         return None
@@ -154,7 +154,7 @@ class HostResolver:
         name.is_pending = False
         return before != (name.addresses, False)
 
-    def _record_failure(self, host: str, name: _Name, error: Exception) -> bool:
+    def _record_failure(self, host: str, name: _ResolvedName, error: Exception) -> bool:
         if not name.has_failed:
             kept = f"keeping {', '.join(name.addresses)}" if name.addresses else "instances there are left out"
             log.warning("host %s cannot be resolved: %s; %s", host, str(error) or "no answer in time", kept)

@@ -137,10 +137,10 @@ class Ads:
     def _on_services_changed(self, services: Collection[str]) -> None:
         """Notify streams once per turn of the event loop, however many steps it has: each may rebuild endpoints."""
         if not self._news:
-            asyncio.get_running_loop().call_soon(self._spread)
+            asyncio.get_running_loop().call_soon(self._notify_streams)
         self._news.update(services or (_EVERYTHING,))
 
-    def _spread(self) -> None:
+    def _notify_streams(self) -> None:
         news, self._news = self._news, set()
         services = news - {_EVERYTHING}
         found: list[Collection[XdsStream]] = [self._concerned.get(service, {}) for service in (*services, "")]

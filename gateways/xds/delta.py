@@ -118,7 +118,7 @@ class DeltaSubscriptions(XdsStream):
         What this stream sent of what is listed differs by its name alone; what an earlier one sent may be of another
         version of HQ, and is compared until every location has said what it has.
         """
-        listed, has = self._listed(kind), wanted.has
+        listed, has = self._all_names(kind), wanted.has
         new = {name for name in listed if not has.get(name) and self._is_readable(kind, name)}
         return new | {name for name in has if wanted.has_earlier or name not in listed}
 
@@ -128,7 +128,7 @@ class DeltaSubscriptions(XdsStream):
         """A resource, or that there is none; None: nobody knows, so the client keeps what it has."""
         if not self._is_readable(kind, name):
             return _GONE
-        if name in wanted.names or name in self._listed(kind):
+        if name in wanted.names or name in self._all_names(kind):
             return self._resource(kind, wanted, name)
         return _GONE if self._resources.is_complete or name not in wanted.has else None
 

@@ -14,7 +14,7 @@ from google.protobuf.any_pb2 import Any
 from google.protobuf.duration_pb2 import Duration
 from google.protobuf.wrappers_pb2 import UInt32Value
 
-from gateways.xds.responses import packed
+from gateways.xds.responses import pack_any
 from gateways.xds.targets import XdsTarget
 from xdspb.v1 import xds_pb2 as pb
 
@@ -61,14 +61,16 @@ def _manager(routes: str) -> Any:
 
 def _listener(name: str, _: XdsTarget) -> bytes:
     made = pb.Listener(name=name, api_listener=pb.ApiListener(api_listener=_manager(name)))
-    return packed(ResourceType.LISTENER.value, made.SerializeToString())
+    return pack_any(ResourceType.LISTENER.value, made.SerializeToString())
 
 
 def _routes(name: str, _: XdsTarget) -> bytes:
     # The empty prefix must be there: clients refuse a route without one.
     route = pb.Route(match=pb.RouteMatch(prefix=""), route=pb.RouteAction(cluster=name))
     host = pb.VirtualHost(name=name, domains=["*"], routes=[route])
-    return packed(ResourceType.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString())
+    return pack_any(
+        ResourceType.ROUTES.value, pb.RouteConfiguration(name=name, virtual_hosts=[host]).SerializeToString()
+    )
 
 
 def _cluster(name: str, target: XdsTarget) -> bytes:
@@ -81,7 +83,7 @@ def _cluster(name: str, target: XdsTarget) -> bytes:
         http2 = pb.ExplicitHttpConfig(http2_protocol_options=pb.Http2ProtocolOptions())
         options = pb.HttpProtocolOptions(explicit_http_config=http2).SerializeToString()
         made.typed_extension_protocol_options[_HTTP_OPTIONS_NAME].CopyFrom(Any(type_url=_HTTP_OPTIONS, value=options))
-    return packed(ResourceType.CLUSTER.value, made.SerializeToString(deterministic=True))
+    return pack_any(ResourceType.CLUSTER.value, made.SerializeToString(deterministic=True))
 
 
 MADE_OF_NAMES: Final[dict[ResourceType, Callable[[str, XdsTarget], bytes]]] = {
@@ -99,7 +101,7 @@ def encode_listener(host: str, port: int) -> bytes:
         address=pb.Address(socket_address=pb.SocketAddress(address=host, port_value=port)),
         filter_chains=[pb.FilterChain(filters=[passed])],
     )
-    return packed(ResourceType.LISTENER.value, made.SerializeToString())
+    return pack_any(ResourceType.LISTENER.value, made.SerializeToString())
 
 
 def encode_routes(clusters: Mapping[str, str]) -> bytes:
@@ -113,7 +115,7 @@ def encode_routes(clusters: Mapping[str, str]) -> bytes:
             pb.VirtualHost(name=service, domains=[service, f"{service}.service.*"], routes=[_route(clusters[service])])
         )
     made = pb.RouteConfiguration(name=TO_ALL, virtual_hosts=hosts, ignore_port_in_host_matching=True)
-    return packed(ResourceType.ROUTES.value, made.SerializeToString())
+    return pack_any(ResourceType.ROUTES.value, made.SerializeToString())
 
 
 def _route(cluster: str) -> pb.Route:

@@ -16,7 +16,7 @@ from gateways.picture.knowledge import Knowledge
 from gateways.picture.picture import EndpointView
 from gateways.xds.fixed_resources import MADE_OF_NAMES, ResourceType, encode_routes
 from gateways.xds.listing import XdsListing
-from gateways.xds.responses import XdsResponses, delimited_field, packed
+from gateways.xds.responses import XdsResponses, delimited_field, pack_any
 from gateways.xds.targets import XdsTarget, read_target
 from hqclient.discovery.endpoint import DEFAULT_WEIGHT, with_traffic
 from xdspb.v1 import xds_pb2 as pb
@@ -137,7 +137,7 @@ class Resources:
             # Priorities start at 0 without gaps: if the own place has no endpoints, all others are the first choice.
             priority = int(has_own and location != own)
             parts.append(delimited_field(2, self._locality(by_locality[location, weight], priority)))
-        return packed(ResourceType.ENDPOINTS.value, b"".join(parts))
+        return pack_any(ResourceType.ENDPOINTS.value, b"".join(parts))
 
     def _locality(self, places: Collection[EndpointAddress], priority: int) -> bytes:
         """Endpoints of one location and one weight."""

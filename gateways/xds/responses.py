@@ -67,15 +67,15 @@ class XdsResponses:
         head = pb.DeltaDiscoveryResponse(
             system_version_info=version, nonce=nonce, type_url=type_url, removed_resources=removed
         )
-        parts = [delimited_field(2, self._named(name, resource)) for name, resource in resources.items()]
+        parts = [delimited_field(2, self._wrap_resource(name, resource)) for name, resource in resources.items()]
         return head.SerializeToString() + b"".join(parts)
 
-    def _named(self, name: str, resource: bytes) -> bytes:
+    def _wrap_resource(self, name: str, resource: bytes) -> bytes:
         about = pb.Resource(name=name, version=self.version(resource)).SerializeToString()
         return about + delimited_field(2, resource)
 
 
-def packed(type_url: str, value: bytes) -> bytes:
+def pack_any(type_url: str, value: bytes) -> bytes:
     """A google.protobuf.Any."""
     return Any(type_url=type_url, value=value).SerializeToString()
 

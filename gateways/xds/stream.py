@@ -153,7 +153,7 @@ class XdsStream(ABC):
 
     # --- what the client may be told of -------------------------------------------------------------------------------
 
-    def _listed(self, kind: ResourceType) -> Collection[str]:
+    def _all_names(self, kind: ResourceType) -> Collection[str]:
         """Names of all there is, for a client that requests all: an Envoy. It would refuse listeners of gRPC's."""
         if kind is ResourceType.LISTENER:
             return () if self.listen is None else (TO_ALL,)

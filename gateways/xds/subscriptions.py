@@ -17,7 +17,7 @@ from xdspb.v1 import xds_pb2 as pb
 
 
 @dataclass(slots=True)
-class _Wanted(WantedType):
+class _TypeState(WantedType):
     """The state of one type.
 
     Attributes:
@@ -37,7 +37,7 @@ class Subscriptions(XdsStream):
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._wanted = {kind: _Wanted() for kind in ResourceType}
+        self._wanted = {kind: _TypeState() for kind in ResourceType}
         self._endpoints = self._wanted[ResourceType.ENDPOINTS]
 
     def accepted_version(self, kind: ResourceType) -> str:
@@ -80,14 +80,14 @@ class Subscriptions(XdsStream):
 
     # --- requests -----------------------------------------------------------------------------------------------------
 
-    def _verdict(self, kind: ResourceType, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+    def _verdict(self, kind: ResourceType, wanted: _TypeState, request: pb.DiscoveryRequest) -> None:
         if request.HasField("error_detail"):
             self._on_rejected(kind, wanted.names, request.error_detail.message)
         elif request.version_info != wanted.accepted:
             wanted.accepted = request.version_info
             self._counts.acks[kind.name.lower()] += 1
 
-    def _subscribe(self, kind: ResourceType, wanted: _Wanted, request: pb.DiscoveryRequest) -> None:
+    def _subscribe(self, kind: ResourceType, wanted: _TypeState, request: pb.DiscoveryRequest) -> None:
         names = {*request.resource_names}
         self._check_names("resource_names", names, len(names))
         is_all = ALL in names or (not names and not wanted.is_known)
@@ -114,13 +114,13 @@ class Subscriptions(XdsStream):
 
     # --- answers ------------------------------------------------------------------------------------------------------
 
-    def _whole(self, kind: ResourceType, wanted: _Wanted) -> bytes | None:
+    def _whole(self, kind: ResourceType, wanted: _TypeState) -> bytes | None:
         """All resources, unless the client has exactly these and requested no others."""
         if wanted.is_all and not self._may_list(wanted):
             return None
         must_answer, wanted.must_answer = wanted.must_answer, False
         wanted.due.clear()
-        every = {*wanted.names, *self._listed(kind)} if wanted.is_all else wanted.names
+        every = {*wanted.names, *self._all_names(kind)} if wanted.is_all else wanted.names
         existing = tuple(name for name in sorted(every) if self._is_readable(kind, name))
         if existing == wanted.shown and not must_answer:
             return None
@@ -128,7 +128,7 @@ class Subscriptions(XdsStream):
         made = {name: self._resource(kind, wanted, name) for name in existing}
         return self._answer(kind, wanted, {name: one for name, one in made.items() if one is not None})
 
-    def _part(self, kind: ResourceType, wanted: _Wanted) -> bytes | None:
+    def _part(self, kind: ResourceType, wanted: _TypeState) -> bytes | None:
         """The resources that differ from what the client has; unknown ones are left as they are."""
         names = [name for name in sorted(wanted.due) if self._is_readable(kind, name)]
         made = {name: self._resource(kind, wanted, name) for name in names}
@@ -141,7 +141,7 @@ class Subscriptions(XdsStream):
         wanted.sent.update(new)
         return self._answer(kind, wanted, new) if new else None
 
-    def _answer(self, kind: ResourceType, wanted: _Wanted, resources: Mapping[str, bytes]) -> bytes:
+    def _answer(self, kind: ResourceType, wanted: _TypeState, resources: Mapping[str, bytes]) -> bytes:
         wanted.nonce, body = self._resources.response(kind, resources)
         self._counts.responses[kind.name.lower()] += 1
         return body

@@ -62,7 +62,7 @@ class Silence(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Refused:
+class _RefusedReports:
     """Reports refused since the revision was last heard; `is_spent`: they have come for longer than they may count."""
 
     heard: float
@@ -84,7 +84,7 @@ class Deadlines(Generic[K]):
         self._absences = Absences()
         self._heard: dict[K, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
-        self._refused: dict[K, _Refused] = {}
+        self._refused: dict[K, _RefusedReports] = {}
         self._counts: dict[int, int] = {}  # revisions by tick of hearing, oldest first
         self._newest, self._newest_tick = float("-inf"), 0
         self.floor = self.chance_until = float("-inf")
@@ -130,7 +130,7 @@ class Deadlines(Generic[K]):
         others = dict.fromkeys((key for key in keys if key not in heard) if heard else keys, now)
         for key, silence in (carried or {}).items():
             if silence.refused_s:
-                self._refused[key] = _Refused(heard[key] - silence.refused_s)
+                self._refused[key] = _RefusedReports(heard[key] - silence.refused_s)
         self._absences.restart(min([now, *heard.values(), *(refused.heard for refused in self._refused.values())]))
         for refused in self._refused.values():
             refused.is_spent = now - refused.heard > self.times.timeout_s
@@ -151,7 +151,7 @@ class Deadlines(Generic[K]):
         heard = self._heard.get(key)
         if heard is None:
             return
-        refused = self._refused.setdefault(key, _Refused(heard))
+        refused = self._refused.setdefault(key, _RefusedReports(heard))
         if self._absences.silence_s(refused.heard, now) <= self.times.timeout_s:
             self._move(key, now)
         else:

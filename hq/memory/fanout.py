@@ -18,7 +18,7 @@ _SHARE = 16  # one watcher may leave unread a sixteenth of what all together may
 _RELIEVED = 0.75  # cut off watchers until this share is left: finding who is behind means looking at all of them
 
 
-class _Feed:
+class _FilterWatchers:
     """All watchers of one filter."""
 
     __slots__ = ("query", "watchers")
@@ -44,10 +44,10 @@ class Fanout:
     def __init__(self, max_bytes: int) -> None:
         """`max_bytes`: what all watchers together may leave unread."""
         self._max_bytes = max_bytes
-        self._feeds: dict[str, _Feed] = {}
+        self._feeds: dict[str, _FilterWatchers] = {}
         # A feed is in one index, under each word that its filter names there.
-        self._standing: tuple[dict[str, set[_Feed]], ...] = tuple({} for _ in _NAMED)
-        self._general: set[_Feed] = set()  # feeds whose filters name none of these get everything
+        self._standing: tuple[dict[str, set[_FilterWatchers]], ...] = tuple({} for _ in _NAMED)
+        self._general: set[_FilterWatchers] = set()  # feeds whose filters name none of these get everything
         self._snapshots: dict[Watcher, int] = {}  # being sent, with the version they began at; oldest first
         self._count = 0
         self.version = self.changed = 0
@@ -64,7 +64,7 @@ class Fanout:
         """A watcher that gets everything after `version` as it stands now. `snapshot`: what to send first."""
         feed = self._feeds.get(query.digest)
         if feed is None:
-            feed = self._feeds[query.digest] = _Feed(query)
+            feed = self._feeds[query.digest] = _FilterWatchers(query)
             self._place(feed)
         watcher = Watcher(self.backlog, self._max_bytes // _SHARE, snapshot or iter(()))
         watcher.is_resumed = snapshot is None
@@ -141,7 +141,7 @@ class Fanout:
         for feed in self._feeds.values():
             yield from feed.watchers
 
-    def _place(self, feed: _Feed) -> None:
+    def _place(self, feed: _FilterWatchers) -> None:
         for feeds, name in zip(self._standing, _NAMED, strict=True):
             if words := getattr(feed.query, name):
                 for word in words:
@@ -149,7 +149,7 @@ class Fanout:
                 return
         self._general.add(feed)
 
-    def _displace(self, feed: _Feed) -> None:
+    def _displace(self, feed: _FilterWatchers) -> None:
         for feeds, name in zip(self._standing, _NAMED, strict=True):
             if words := getattr(feed.query, name):
                 for word in words:
@@ -159,9 +159,9 @@ class Fanout:
                 return
         self._general.remove(feed)
 
-    def _due(self, step: VersionEvents) -> dict[_Feed, list[bytes]]:
+    def _due(self, step: VersionEvents) -> dict[_FilterWatchers, list[bytes]]:
         """Which feeds get the step, and which encoded events."""
-        due: dict[_Feed, list[bytes]] = {}
+        due: dict[_FilterWatchers, list[bytes]] = {}
         for event in step.events:
             for feed in self._matching_feeds(event):
                 encoded = encode(feed.query, event)
@@ -169,7 +169,7 @@ class Fanout:
                     due.setdefault(feed, []).append(encoded)
         return due
 
-    def _matching_feeds(self, event: WatchedEvent) -> Iterable[_Feed]:
+    def _matching_feeds(self, event: WatchedEvent) -> Iterable[_FilterWatchers]:
         """The feeds whose filter may match the instance as it was, or as it is."""
         found = self._general.copy()
         by_id, by_node, by_service, by_revision = self._standing

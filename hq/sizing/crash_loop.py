@@ -48,10 +48,10 @@ class CrashLoopingInstances:
     def begin(self) -> None:
         """All start the new revision, one after the other."""
         for _ in range(self._count):
-            instance = _Instance(self)
+            instance = _CrashingInstance(self)
             self._queue.after(self._rng.uniform(0.0, _BEGIN_S), instance.run)
 
-    def send(self, instance: _Instance) -> None:
+    def send(self, instance: _CrashingInstance) -> None:
         """Report its state to any replica; all others follow."""
         replica = self._rng.choice(self._replicas)
         if replica.wait_s() > CALL_S:
@@ -69,18 +69,18 @@ class CrashLoopingInstances:
     def acknowledge(self, changed_at: float) -> None:
         self.longest_s = max(self.longest_s, self._queue.now - changed_at)
 
-    def restart_after(self, instance: _Instance, crashes: int) -> None:
+    def restart_after(self, instance: _CrashingInstance, crashes: int) -> None:
         limit_s = min(_MAX_RESTART_S, _FIRST_RESTART_S * 2.0 ** min(crashes, 30))
         self._queue.after(limit_s * self._rng.uniform(0.5, 1.0), instance.run)
 
-    def crash_after(self, instance: _Instance) -> None:
+    def crash_after(self, instance: _CrashingInstance) -> None:
         self._queue.after(_RUNS_S, instance.crash)
 
     def now(self) -> float:
         return self._queue.now
 
 
-class _Instance:
+class _CrashingInstance:
     """`_unreported_since`: when the oldest change happened that no call has carried yet."""
 
     __slots__ = ("_all", "_crashes", "_sent_since", "_unreported_since")

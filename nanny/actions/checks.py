@@ -24,14 +24,14 @@ _MEANS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _AskedCheck:
     check: tuple[int, str]
     at_s: float
     verdict: CheckVerdict
 
 
 @dataclass(frozen=True, slots=True)
-class _Silence:
+class _CheckPause:
     until_s: float
     words: str
 
@@ -44,8 +44,8 @@ class RolloutChecks:
 
     def __init__(self, prometheus: PrometheusPort, contents: Contents, clock: Clock) -> None:
         self._prometheus, self._contents, self._clock = prometheus, contents, clock
-        self._asked: dict[str, _Asked] = {}
-        self._silent: dict[str, _Silence] = {}
+        self._asked: dict[str, _AskedCheck] = {}
+        self._silent: dict[str, _CheckPause] = {}
 
     async def verdict(self, subject: ServiceContext, running: RunningAction, check: pb.RolloutCheck) -> CheckVerdict:
         """What it finds now, or found a few seconds ago."""
@@ -59,7 +59,7 @@ class RolloutChecks:
             verdict = CheckVerdict(None, str(error))
         else:
             verdict = judge_values(values, _bound(check), _MEANS.get(check.no_data, NoDataMeans.WAIT))
-        self._asked[subject.id] = _Asked(key, self._clock.now(), verdict)
+        self._asked[subject.id] = _AskedCheck(key, self._clock.now(), verdict)
         return verdict
 
     async def _read(self, name: str, query: str) -> list[float]:
@@ -71,7 +71,7 @@ class RolloutChecks:
         try:
             values = await self._prometheus.read(name, query)
         except NoAnswer as error:
-            self._silent[name] = _Silence(self._clock.now() + _EVERY_S, str(error))
+            self._silent[name] = _CheckPause(self._clock.now() + _EVERY_S, str(error))
             raise
         except NoReading:
             self._silent.pop(name, None)

@@ -36,7 +36,7 @@ class WeightShares:
 
     async def step(self, subject: ServiceContext) -> float | None:
         """Write the first of them. Return in how many seconds to look again, at the latest; None: all are right."""
-        wanted, refused, now_s = self._wanted(subject), self._refused.get(subject.id, {}), self._now_s()
+        wanted, refused, now_s = self._wanted_shares(subject), self._refused.get(subject.id, {}), self._now_s()
         if not wanted:
             self._refused.pop(subject.id, None)
             return None
@@ -69,7 +69,7 @@ class WeightShares:
     def _now_s(self) -> float:
         return self._effects.controller.clock.now()
 
-    def _wanted(self, subject: ServiceContext) -> Mapping[Key, int]:
+    def _wanted_shares(self, subject: ServiceContext) -> Mapping[Key, int]:
         """The shares of those that have another one now, by instance."""
         instances, out = subject.instances, {*subject.away, *subject.policy.leave_out}
         shares = subject.picture.tally("shares", lambda key: share_of(instances[key]) if key in instances else None)

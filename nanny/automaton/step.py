@@ -53,7 +53,7 @@ class SnapshotAutomaton:
         was = state.current
         service = self._apply_event(service, snapshot, outcome)
         if outcome is SnapshotEvent.DONE:
-            return self._done(service, snapshot, was)
+            return self._on_done(service, snapshot, was)
         return (
             self._roll_back(service, snapshot)
             if outcome is SnapshotEvent.FAILED and was is Current.ACTIVATING
@@ -126,7 +126,7 @@ class SnapshotAutomaton:
         service = service.with_tuple(other, replace(state, target=target, overrides=0))
         return self._apply_event(service, other, SnapshotEvent.REPLACED) if state.current in LIVE else service
 
-    def _done(self, service: ManagedService, snapshot: str, was: Current) -> ManagedService:
+    def _on_done(self, service: ManagedService, snapshot: str, was: Current) -> ManagedService:
         if snapshot not in service.tuples:
             gone = service.last_active == snapshot
             return replace(service, last_active="") if gone else service

@@ -35,7 +35,7 @@ def set_share(wanted: instance_pb2.Instance, held: instance_pb2.Instance | None,
         base = _weight(wanted)
     percent = now if percent is None else percent
     if percent != FULL_WEIGHT:
-        wanted.spec.weight = _scaled(base, percent)
+        wanted.spec.weight = _scale_weight(base, percent)
         wanted.meta.annotations[SHARE] = f"{percent}% of {base}"
     elif SHARE in wanted.meta.annotations:
         wanted.spec.weight = base
@@ -48,7 +48,7 @@ def weighed_instance(held: instance_pb2.Instance, percent: int) -> instance_pb2.
     A weight that somebody else wrote meanwhile is replaced: while it has a share, the roll-out says what its weight is.
     """
     now, base = _parse(held)
-    if now == percent and (SHARE not in held.meta.annotations or _weight(held) == _scaled(base, now)):
+    if now == percent and (SHARE not in held.meta.annotations or _weight(held) == _scale_weight(base, now)):
         return None
     wanted = instance_pb2.Instance()
     wanted.CopyFrom(held)
@@ -66,6 +66,6 @@ def _weight(instance: instance_pb2.Instance) -> int:
     return instance.spec.weight if instance.spec.HasField("weight") else _USUAL
 
 
-def _scaled(base: int, percent: int) -> int:
+def _scale_weight(base: int, percent: int) -> int:
     """Rounded to the nearest, but not to 0, which would take it out of traffic."""
     return max(1, (base * percent + 50) // 100) if base and percent else 0

@@ -161,7 +161,7 @@ class ServiceViews:
 
     def __init__(self, locations: Mapping[str, Client], clock: Clock) -> None:
         self._locations, self._clock = locations, clock
-        self._held: dict[str, _Held] = {}
+        self._held: dict[str, _SharedView] = {}
         self.changed: Callable[[str], None] = lambda _: None
 
     def __len__(self) -> int:
@@ -184,7 +184,7 @@ class ServiceViews:
         """The picture of a service; it is followed for a while longer, in case it is needed again."""
         held = self._held.get(service)
         if held is None:
-            held = self._held[service] = _Held(self._picture(service))
+            held = self._held[service] = _SharedView(self._picture(service))
         held.users += 1
         held.cancel_end()
         try:
@@ -237,7 +237,7 @@ class ServiceViews:
             task.cancel()
 
 
-class _Held:
+class _SharedView:
     def __init__(self, made: tuple[ServiceView, list[asyncio.Task[None]]]) -> None:
         self.picture, self.tasks = made
         self.users = 0

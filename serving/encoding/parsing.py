@@ -56,10 +56,10 @@ class WorkerThread:
             return parse(body)
         await self._turn.acquire()
         parsing = asyncio.ensure_future(asyncio.to_thread(parse, body))
-        parsing.add_done_callback(self._done)
+        parsing.add_done_callback(self._on_parsed)
         return await asyncio.shield(parsing)
 
-    def _done(self, parsing: asyncio.Future[T]) -> None:
+    def _on_parsed(self, parsing: asyncio.Future[T]) -> None:
         # Not when the caller leaves: the thread goes on until it has parsed.
         self._turn.release()
         if not parsing.cancelled():

@@ -83,7 +83,7 @@ def set_up_logs(level: str, form: str, stream: TextIO | None = None) -> None:
 _MOST_KINDS: Final = 1_000
 
 
-class _Kind:
+class _LogSource:
     """Records of one place in the code: since when, how many were let through, the last one that was not."""
 
     __slots__ = ("last", "left_out", "since", "told")
@@ -103,7 +103,7 @@ class RepeatFilter(logging.Handler):
         """`now`: seconds on a clock that never steps."""
         super().__init__()
         self._target, self._now, self._most, self._window_s = target, now, most, window_s
-        self._kinds: dict[tuple[str, int, str], _Kind] = {}  # in order of `since`
+        self._kinds: dict[tuple[str, int, str], _LogSource] = {}  # in order of `since`
 
     @property
     def fault(self) -> str:
@@ -117,7 +117,7 @@ class RepeatFilter(logging.Handler):
         key = (record.name, record.levelno, record.getMessage() if record.msg == "%s" else str(record.msg))
         kind = self._kinds.get(key)
         if kind is None:
-            kind = self._kinds[key] = _Kind(now)
+            kind = self._kinds[key] = _LogSource(now)
         if kind.told < self._most:
             kind.told += 1
             self._target.handle(record)

@@ -158,7 +158,7 @@ class EjectionSettings:
 
 
 @dataclass(slots=True)
-class _Record:
+class _FailureRecord:
     times: int = 0
     until: float = 0.0
 
@@ -168,7 +168,7 @@ class Ejections:
 
     def __init__(self, clock: ClientClock, rng: random.Random, settings: EjectionSettings) -> None:
         self._clock, self._rng, self._settings = clock, rng, settings
-        self._records: dict[Identity, _Record] = {}
+        self._records: dict[Identity, _FailureRecord] = {}
 
     def __repr__(self) -> str:
         return f"Ejections({self._records})"
@@ -176,7 +176,7 @@ class Ejections:
     def record_failure(self, endpoint: Endpoint) -> None:
         """A caller could not reach it: skip it, for longer each time."""
         now, settings = self._clock.now(), self._settings
-        record = self._records.setdefault(endpoint.identity, _Record())
+        record = self._records.setdefault(endpoint.identity, _FailureRecord())
         # A hundred calls that fail together are one failure, not a hundred.
         if now < record.until:
             return

@@ -43,7 +43,7 @@ class HqctlWalleProcesses(ControllerProcesses):
     controller = WALLE
 
 
-def _given(made: type[P]) -> Callable[[tuple[str, ...], float, CredentialFiles], P]:
+def _process_factory(made: type[P]) -> Callable[[tuple[str, ...], float, CredentialFiles], P]:
     """Processes at these addresses, unless flags name another server, too."""
 
     def check(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> P:
@@ -61,7 +61,7 @@ def _root() -> click.Context:
     return click.get_current_context().find_root()
 
 
-at_cms = controller_options(CMS, _given(CmsProcesses))
+at_cms = controller_options(CMS, _process_factory(CmsProcesses))
 """Gives a command the options that say where the CMS is, and a Cms as its first argument."""
-AT: Final = {"cms": at_cms, "walle": controller_options(WALLE, _given(HqctlWalleProcesses))}
+AT: Final = {"cms": at_cms, "walle": controller_options(WALLE, _process_factory(HqctlWalleProcesses))}
 """The same by the name of a controller."""

@@ -123,7 +123,7 @@ async def _attempt(client: Client, draft: EditDraft) -> _Fault | None:
 
     try:
         await store(client, draft.base, _parse_instance(draft.text(), draft.base.meta.id))
-    except _Unusable as fault:
+    except _BadEdit as fault:
         return _Fault(str(fault), Exit.REFUSED)
     except Contradiction as fault:
         return _Fault(await _rebase_draft(client, draft, fault), Exit.CONFLICT)
@@ -133,7 +133,7 @@ async def _attempt(client: Client, draft: EditDraft) -> _Fault | None:
     return None
 
 
-class _Unusable(Exception):
+class _BadEdit(Exception):
     """The text is not an instance, or is a different one."""
 
 
@@ -146,11 +146,11 @@ def _parse_instance(text: str, instance_id: str) -> instance_pb2.Instance:
     try:
         (wanted,) = parse_text(text)
     except BadDocument as fault:
-        raise _Unusable(str(fault)) from None
+        raise _BadEdit(str(fault)) from None
     except (ValueError, yaml.YAMLError):
-        raise _Unusable("expected exactly one document: the instance") from None
+        raise _BadEdit("expected exactly one document: the instance") from None
     if wanted.meta.id != instance_id:
-        raise _Unusable(f"meta.id: an instance cannot be renamed; it is {instance_id}")
+        raise _BadEdit(f"meta.id: an instance cannot be renamed; it is {instance_id}")
     return wanted
 
 

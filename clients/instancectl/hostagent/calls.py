@@ -119,7 +119,7 @@ class HostAgentCalls:
     async def _get_revision(self, raw: _Raw, call: Call) -> Answer:
         request: pb.GetRevisionRequest = raw.message
         self._check(call, request.instance_id, request.node)
-        return _RawAnswer(await self._forward_call("GetRevision", raw, call), pb.GetRevisionResponse)
+        return _UndecodedAnswer(await self._forward_call("GetRevision", raw, call), pb.GetRevisionResponse)
 
     async def _get_instance(self, raw: _Raw, call: Call) -> Answer:
         request: pb.GetInstanceRequest = raw.message
@@ -129,7 +129,7 @@ class HostAgentCalls:
         answer = await self._forward_call("GetInstance", raw, call)
         if pb.GetInstanceResponse.FromString(answer).instance.spec.node_name != self._node:
             raise NotFound(f"there is no instance {request.id} on node {self._node}")
-        return _RawAnswer(answer, pb.GetInstanceResponse)
+        return _UndecodedAnswer(answer, pb.GetInstanceResponse)
 
     async def _watch(self, request: pb.WatchInstancesRequest, call: Call) -> AsyncIterator[Answer]:
         ids = list(request.filter.instance_id)
@@ -218,7 +218,7 @@ class _Raw:
         self.body, self.message = bytes(body), message
 
 
-class _RawAnswer:
+class _UndecodedAnswer:
     """An answer as received."""
 
     __slots__ = ("_body", "_type")

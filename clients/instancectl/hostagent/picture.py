@@ -32,7 +32,7 @@ _VOID: Final = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANG
 Watch = Callable[[bytes], AsyncGenerator[bytes, None]]  # raises Failed
 
 
-class _Watcher:
+class _SupervisorWatch:
     """One supervisor's watch."""
 
     def __init__(self, ids: Collection[str]) -> None:
@@ -79,7 +79,7 @@ class NodeInstances:
         self._building: dict[str, instance_pb2.Instance] | None = {}
         self._sources: tuple[pb.Source, ...] = ()
         self._complete = asyncio.Event()
-        self._watchers: set[_Watcher] = set()
+        self._watchers: set[_SupervisorWatch] = set()
         self._is_closing = False
         self._renew_at = float("inf")
         self._on_change: Callable[[], None] = lambda: None
@@ -127,7 +127,7 @@ class NodeInstances:
                 await self._complete.wait()
         except TimeoutError:
             raise Retry(f"HQ cannot be watched: {self.trouble or 'its snapshot takes long'}") from None
-        watcher = _Watcher(ids)
+        watcher = _SupervisorWatch(ids)
         if resumes:
             watcher.push(
                 self._message(pb.WATCH_KIND_RESYNC, reason="the host agent keeps no history: start a new watch")
@@ -212,7 +212,7 @@ class NodeInstances:
         if has_changed:
             self._on_change()
 
-    def _show(self, watcher: _Watcher) -> None:
+    def _show(self, watcher: _SupervisorWatch) -> None:
         """A snapshot."""
         for name in sorted(watcher.ids & self._instances.keys()):
             put = pb.WatchEvent(put=self._instances[name], version=self._instances[name].meta.version)

@@ -44,7 +44,7 @@ def is_as_wanted(found: dict[str, Any]) -> bool:
     return bool(found["revisions"]) and all(revision["is_reported"] for revision in found["revisions"])
 
 
-class _Connection(http.client.HTTPConnection):
+class _SocketConnection(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=_PATIENCE_S)
         self._path = path
@@ -56,7 +56,7 @@ class _Connection(http.client.HTTPConnection):
 
 
 def _ask(path: Path) -> Any:
-    connection = _Connection(path)
+    connection = _SocketConnection(path)
     try:
         connection.request("POST", f"/{PATH}", b"{}", {"content-type": "application/json"})
         answer = connection.getresponse()

@@ -256,11 +256,11 @@ def _goal(service: pb.Service, request: Any) -> Goal:
     if not isinstance(request, pb.SetTargetRequest):
         return AtRest()
     return TargetReached(
-        request.request_id, next(of_order, "") or _meant(service, request.snapshot_id), request.target
+        request.request_id, next(of_order, "") or _full_snapshot_id(service, request.snapshot_id), request.target
     ).verdict
 
 
-def _meant(service: pb.Service, named: str) -> str:
+def _full_snapshot_id(service: pb.Service, named: str) -> str:
     """The full id of a snapshot that was named by its first characters; of HEAD if it was not named."""
     known = (one.snapshot_id for one in service.snapshot)
     return next((one for one in known if named and one.startswith(named)), named or service.head)

@@ -55,7 +55,7 @@ def test_a_key_that_runs_is_not_due_until_it_is_done() -> None:
     assert due.take(1.0) == "a"
     due.add("a", 1.0)
     assert due.take(2.0) is None
-    due.done("a")
+    due.finish("a")
     assert due.take(2.0) == "a"
 
 

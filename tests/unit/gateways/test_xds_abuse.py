@@ -54,6 +54,6 @@ def test_any_requests_leave_a_stream_that_answers_and_is_bounded(steps: list[Any
             assert not sent & {*answer.removed_resources}
     assert list(stream.due()) == []
     for kind, wanted in stream._wanted.items():
-        allowed = wanted.names | ({*stream._listed(kind)} if wanted.is_all else set())
+        allowed = wanted.names | ({*stream._all_names(kind)} if wanted.is_all else set())
         assert {*wanted.has} <= allowed
         assert not wanted.due
