@@ -10,7 +10,7 @@ from wallepb.v1.host_pb2 import Host
 
 
 class ExecutorFailure(Exception):
-    """The work failed, or could not be begun. Whether it took place may be unknown: `look` finds out."""
+    """The work failed, or could not be begun. Whether it took place may be unknown: `poll` finds out."""
 
 
 class Unfit(ExecutorFailure):
@@ -48,7 +48,7 @@ class Executor(Protocol):
         """Something that the work will change on the machine, e.g. its boot id; empty: there is nothing."""
 
     async def begin(self, host: Host) -> str:
-        """Begin the work; returns a handle for `look`, which is stored. Called only if `look` can be used."""
+        """Begin the work; returns a handle for `poll`, which is stored. Called only if `poll` can be used."""
 
     async def poll(self, host: Host, age_s: float) -> PollResult:
         """Whether work took place that was begun, or may have been begun by a process that died.
