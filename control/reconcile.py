@@ -58,7 +58,7 @@ class Due:
         self.add(key, until)
 
     def take(self, now: float) -> str | None:
-        """A due key that is not running; it counts as running until `done`."""
+        """A due key that is not running; it counts as running until `finish`."""
         if self.next_at() > now:
             return None
         _, key = heapq.heappop(self._heap)

@@ -94,7 +94,7 @@ class Unheard:
         self._late: list[_Late] = []
 
     def restart(self, now: float) -> None:
-        """Nothing that was learned until now says when a report came."""
+        """Forget what is known: reports received before `now` may have come at any time."""
         self._late = [_Late(_EVER, now, _EVER)]
 
     def assume(self, now: float) -> None:

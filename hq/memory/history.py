@@ -131,7 +131,7 @@ class History:
         return steps
 
     def step_tuples(self) -> Iterator[list[tuple[Any, ...]]]:
-        """All steps, part by part, as plain tuples, from which `recalled` makes them again."""
+        """All steps, part by part, as plain tuples, from which `recall` makes them again."""
         steps = iter(self._steps[self._first :])
         while part := list(islice(steps, _PART)):
             yield [(step.version, [event.as_tuple() for event in step.events]) for step in part]

@@ -136,7 +136,7 @@ class Reads:
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[Entry, Source]:
-        """Raises NotFound (after a fence, so it is final), and what `Freshness.demanded` and `_look_again` raise."""
+        """Raises NotFound (final: after a fence), and what `Freshness.wait_until_fresh` and `_look_again` raise."""
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
         entry = self._cache.get(instance_id)
@@ -174,7 +174,7 @@ class Reads:
     async def find(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> Found:
-        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `demanded` raises."""
+        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `wait_until_fresh` raises."""
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
         if (kept := self.find_now(query, page_size, token, NO_DEMANDS)) is not None:

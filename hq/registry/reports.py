@@ -1,7 +1,7 @@
 """Reports of agents: who may report (BeginReporting), what a report changes, and which reports are mere heartbeats.
 
 Follow a heartbeat: `report` finds it equal to what is stored (`_examine`), `Heartbeats.send` packs it, the store orders
-it, every replica hears it come back (`Heartbeats.observe`), and the deadline moves (`Deadlines.heard`).
+it, every replica hears it come back (`Heartbeats.observe`), and the deadline moves (`Deadlines.record_contact`).
 """
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ class Freshness:
         )
 
     def is_fresh_for(self, read: service_pb2.ReadOptions) -> bool:
-        """Whether `demanded` would return at once."""
+        """Whether `wait_until_fresh` would return at once."""
         if read is NO_DEMANDS:  # almost always
             return self._loading.loaded.is_set()
         if read.consistency or read.require_trusted or not self._loading.loaded.is_set():

@@ -186,7 +186,7 @@ def check_confirmation(order: ConfirmEpochRequest) -> None:
 
 
 def check_suspension(order: SuspendNodeRequest) -> None:
-    """Of one node, with an end, at most 7 days ahead.
+    """A suspension must name one node, and end within 7 days.
 
     Raises:
         InvalidRequest: with all violations by path.

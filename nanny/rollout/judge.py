@@ -64,7 +64,7 @@ class Evidence:
         """Note what is there now.
 
         Args:
-            stages: see `settled`.
+            stages: as `skip_proved` returns them.
             restarts: of containers, by instance; absent: none.
         """
         self._forget(stages)

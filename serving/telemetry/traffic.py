@@ -66,7 +66,7 @@ class Traffic:
         return ended
 
     def seconds(self) -> dict[tuple[str, ...], Histogram]:
-        """The times of those that were called at all."""
+        """The durations of calls, by labels; methods that were never called are left out."""
         return {labels: stats.seconds for labels, stats in self._stats.items() if any(stats.seconds.counts)}
 
 

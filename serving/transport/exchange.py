@@ -46,7 +46,7 @@ class Handler:
     """Serves one exchange. This one ignores all that happens to it. None of its methods raises."""
 
     def data(self, chunk: bytes, *, end: bool) -> None:
-        """More of the body; each chunk is given back by `Exchange.consumed`."""
+        """More of the body; each chunk is given back by `Exchange.acknowledge_bytes`."""
 
     def on_request_timeout(self) -> None:
         """The request has not arrived in time."""

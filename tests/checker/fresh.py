@@ -12,7 +12,7 @@ from tests.checker.violation import Promise, Violation
 FRESH = Promise(
     "FRESH",
     "a read is not older than its min_version and than it says; a STRONG one has all that was acknowledged before",
-    "hq/registry/source.py (meets, demanded), store/fence.py; at a gateway followed/picture.py",
+    "hq/registry/source.py (is_fresh_for, wait_until_fresh), store/fence.py; at a gateway followed/picture.py",
 )
 
 

@@ -1,4 +1,4 @@
-"""Contents of snapshots: no owner of a service fills the store with them, and none stays without its snapshot."""
+"""Contents of snapshots: no service can fill the store with them, and those without a snapshot are deleted."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class Hq:
         return HqView(ready, missing)
 
     async def _instances(self, nodes: Sequence[str], readiness: ReadinessFilter) -> dict[str, set[str]]:
-        """Those that are wanted ready, by node, of all locations."""
+        """The ids of instances that HQ wants ready, by node, from all locations."""
         found: dict[str, set[str]] = {}
         if not nodes:
             return found

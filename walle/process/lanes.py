@@ -41,7 +41,7 @@ class DnsLane:
 
 
 class DnsBook:
-    """A transaction that reads and puts hosts with their lanes swapped."""
+    """A transaction for the DNS lane: hosts are read and stored with their two lanes swapped."""
 
     def __init__(self, book: WalleTransaction) -> None:
         self._book = book

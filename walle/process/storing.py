@@ -1,4 +1,4 @@
-"""The kit's records: each decision's puts are one transaction; and the ledger's clock."""
+"""Walle's records in the store: what one decision changes is stored in one transaction. And the ledger's clock."""
 
 from __future__ import annotations
 

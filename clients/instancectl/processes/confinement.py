@@ -60,7 +60,7 @@ class ProcessRuntime(Protocol):
 
 
 class PlainRuntime:
-    """Nothing beyond users: processes see each other's command lines, and share /tmp."""
+    """Separate processes by their users only: they see each other's command lines, and share /tmp."""
 
     name = "plain"
 

@@ -19,7 +19,7 @@ from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
 
 _AT_ONCE: Final = 50  # more are refused in one call
-_CONDITIONS: Final = 110  # and more than so many machines, hosts and projects
+_CONDITIONS: Final = 110  # of one transaction: two for each row, one for each project
 _PLACE: Final = re.compile(r"(?:machines|hosts)\[([0-9]+)\]\.?")
 _NAMED: Final = re.compile(r"(?:machine|host) (\S+?):? ")
 

@@ -16,12 +16,12 @@ from tests.support.walle.fake_redfish import QuietServer
 
 @dataclass
 class FakeCms:
-    """Its tasks and manners.
+    """A CMS over HTTP that answers as it is told.
 
     Attributes:
         verdict: of tasks that are created from now on.
         dry_verdict: of dry runs.
-        provisional: oks want to be confirmed.
+        provisional: tasks that are granted wait for a confirmation.
         confirm_verdict: what a confirmation comes to.
         raw: answered instead of everything, as (status, body).
         stalls: never answers.

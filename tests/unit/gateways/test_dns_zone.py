@@ -260,7 +260,7 @@ def test_of_many_addresses_each_client_gets_sixteen_of_its_own_and_keeps_them_at
 
 
 @pytest.mark.parametrize(("name", "kind"), [(WEB, "A"), (f"_http._tcp.{WEB}", "SRV")])
-def test_what_a_client_gets_of_many_changes_only_by_what_the_service_does(name: str, kind: str) -> None:
+def test_a_client_keeps_its_part_of_many_addresses_until_the_service_changes(name: str, kind: str) -> None:
     ask, clients = asking(*many(200)), [f"10.2.0.{i}" for i in range(5)]
     shown = {client: {*ask.texts(name, kind, client=client)} for client in clients}
     size = {client: len(found) for client, found in shown.items()}

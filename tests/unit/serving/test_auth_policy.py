@@ -68,7 +68,9 @@ def test_a_service_reaches_no_prefix_neighbour() -> None:
     ("services", "nodes", "is_proven"),
     [(["web"], [], True), ([], [], False), (["web", "mail"], [], False), ([], ["n1"], False), (["web"], ["n1"], True)],
 )
-def test_a_filter_is_proven_only_by_what_it_names(services: list[str], nodes: list[str], is_proven: bool) -> None:
+def test_a_filter_must_name_services_or_nodes_within_reach(
+    services: list[str], nodes: list[str], is_proven: bool
+) -> None:
     assert access("web-reader").proves(services, nodes) is is_proven
 
 

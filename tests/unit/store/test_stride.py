@@ -38,7 +38,7 @@ def test_every_key_is_read_once_and_in_order(names: set[bytes], limit: int) -> N
     assert walked(keys, limit)[0] == keys
 
 
-def test_an_installation_is_read_at_a_cost_that_grows_with_it() -> None:
+def test_reading_an_installation_takes_pages_in_proportion_to_its_keys() -> None:
     keys = sorted(
         make(f"service-{n // 100:03}.web.{n % 100:05}") for n in range(2_000) for make in (KEYS.spec, KEYS.status)
     )
