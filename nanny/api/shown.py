@@ -128,6 +128,9 @@ class NannyMessages:
             shown.end_time.FromMilliseconds(stored.end_unix_ms)
         shown.batch.extend(stored.batch)
         shown.judged.extend(stored.judged)
+        shown.step.extend(stored.step)
+        if stored.HasField("aborted"):
+            shown.aborted.CopyFrom(stored.aborted)
         return shown
 
     def rollout_record(self, service_id: str, snapshot: str) -> RolloutRecord:

@@ -41,7 +41,10 @@ class ServiceUpdate:
             key = kinds.of_snapshot(self.service_id, snapshot)
             timeline = self.change.get(kinds.ROLLOUT, key)
             if timeline is not None and timeline.number == state.action:
-                self.change.put(kinds.ROLLOUT, key, closed_timeline(timeline, self.now_ms))
+                closed = closed_timeline(timeline, self.now_ms)
+                if self.event.HasField("aborted"):
+                    closed.aborted.CopyFrom(self.event.by)
+                self.change.put(kinds.ROLLOUT, key, closed)
 
     def increment_generation(self) -> None:
         """A person's order: increment the generation that later writes to HQ carry."""

@@ -19,6 +19,11 @@ def on_promoted(update: ServiceUpdate) -> None:
     if not order.number or not steps[order.number - 1].promote:
         raise Refused(f"step {order.number} does not wait for people", "ABORTED")
     update.story.tell(f"step {order.number} promoted", snapshot)
+    key = kinds.of_snapshot(update.service_id, snapshot)
+    timeline = update.change.get(kinds.ROLLOUT, key)
+    if timeline is not None and len(timeline.step) >= order.number:
+        timeline.step[order.number - 1].promoted.CopyFrom(update.event.by)
+        update.change.put(kinds.ROLLOUT, key, timeline)
     update.apply_service(update.step.promote_step(update.before, snapshot, order.number))
 
 

@@ -26,6 +26,7 @@ def timeline_after(
     if before is not None and before.number == action.number:
         record.CopyFrom(before)
     _note_batch(record, action, now_ms)
+    _note_steps(record, action, now_ms)
     _judge(record, action.fell, "fell", testimony, now_ms)
     _judge(record, action.failed, "failed", testimony, now_ms)
     _add_outputs(record, testimony)
@@ -68,6 +69,17 @@ def _note_batch(record: RolloutRecord, action: ActionRecord, now_ms: int) -> Non
     last.cms_task = action.cms_task
     if action.granted and not last.HasField("begin_time"):
         last.begin_time.FromMilliseconds(now_ms)
+
+
+def _note_steps(record: RolloutRecord, action: ActionRecord, now_ms: int) -> None:
+    """Those that have begun: a step begins as the one before is over. An order that skips them leaves what there is."""
+    for one in record.step[: action.steps_over if action.step else len(record.step)]:
+        if not one.HasField("end_time"):
+            one.end_time.FromMilliseconds(now_ms)
+    for step in action.step[len(record.step) : action.steps_over + 1]:
+        record.step.add(step=step).begin_time.FromMilliseconds(now_ms)
+    if action.check_result:
+        record.step[-1].check_result = action.check_result[:_MESSAGE]
 
 
 def _judge(record: RolloutRecord, keys: Iterable[InstanceKey], verdict: str, testimony: Testimony, now_ms: int) -> None:

@@ -103,6 +103,41 @@ async def test_the_live_table_names_who_was_judged_while_it_is_under_way() -> No
         assert not any(one.action.judged for one in listed.snapshot)
 
 
+@in_virtual_time
+async def test_steps_are_in_it_with_who_promoted_and_who_aborted() -> None:
+    async with virtual_cloud(6) as cloud:
+        steps = [{"instances": "1", "weight": "5%"}, {"holdS": 20}, {"promote": True}]
+        await cloud.create(maxUnavailable="2", soakS=5, step=steps)
+        await cloud.activate(await cloud.add("v1"))
+        assert not (await rollout_of(cloud)).step
+        v2 = await cloud.add("v2")
+        by = pb.Authorship(author="ann", comment="few errors")
+        for method, ask in (("AbortRollout", pb.AbortRolloutRequest), ("PromoteRollout", pb.PromoteRolloutRequest)):
+            await cloud.target(v2, request_id=method)
+            while (await cloud.state(v2)).action.step_number != 3:
+                await cloud.sleep(1.0)
+            order = ask(service_id=SERVICE, order_id=(await cloud.state(v2)).order.id, step_number=3, by=by)
+            await cloud.nanny.unary(method, order)
+            shown = await rollout_of(cloud, v2[:8])
+            assert [one.step.hold_s for one in shown.step] == [0, 20, 0]
+            held = shown.step[1].end_time.ToMilliseconds() - shown.step[1].begin_time.ToMilliseconds()
+            assert 20_000 <= held < 25_000
+            assert shown.HasField("aborted") == (method == "AbortRollout")
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE)
+        shown = await rollout_of(cloud)
+        assert [(one.promoted.author, one.HasField("end_time")) for one in shown.step] == [
+            ("", True),
+            ("", True),
+            ("ann", True),
+        ]
+        text = show_rollout(SERVICE, shown)
+        told = ["step 1 begins: instances: 1, weight: 5%", "step 2 begins: hold: 20s", "step 2 is over"]
+        told += ["step 3 begins: promote: manual", "step 3 promoted by ann: few errors", "step 3 is over"]
+        assert sorted(told, key=text.index) == told
+        aborted = pb.Rollout(aborted=by, step=[pb.RolloutStepRecord(check_result="0.3 is not below 0.05")])
+        assert "aborted by ann: few errors" in show_rollout(SERVICE, aborted)
+
+
 # --- bounds -----------------------------------------------------------------------------------------------------------
 
 

@@ -21,9 +21,11 @@ def show_rollout(service: str, rollout: pb.Rollout) -> str:
 
 def _timeline(rollout: pb.Rollout) -> Iterator[tuple[str, str]]:
     ordered = rollout.ordered
-    why = "; ".join(text for text in (ordered.comment, ordered.ticket) if text)
-    yield _time(ordered.time), f"ordered by {ordered.author or 'Nanny'}" + (f": {why}" if why else "")
+    yield _time(ordered.time), _by_people("ordered", ordered)
     events = [event for batch in rollout.batch for event in _batch_events(batch)]
+    events += [event for number, step in enumerate(rollout.step, 1) for event in _step_events(number, step)]
+    if rollout.HasField("aborted"):
+        events.append((rollout.aborted.time, _by_people("aborted", rollout.aborted)))
     events += [(one.time, f"{one.id} ({one.location}) {one.verdict}") for one in rollout.judged]
     if rollout.HasField("end_time"):
         events.append((rollout.end_time, "the roll-out ended"))
@@ -44,6 +46,31 @@ def _batch_events(batch: pb.RolloutBatch) -> Iterator[tuple[Timestamp, str]]:
         yield batch.begin_time, f"batch {batch.number} begins: {who}"
     if batch.HasField("end_time"):
         yield batch.end_time, f"batch {batch.number} " + ("is over" if batch.HasField("begin_time") else "is given up")
+
+
+def _step_events(number: int, one: pb.RolloutStepRecord) -> Iterator[tuple[Timestamp, str]]:
+    yield one.begin_time, f"step {number} begins: {_step_words(one.step)}"
+    if one.HasField("promoted"):
+        yield one.promoted.time, _by_people(f"step {number} promoted", one.promoted)
+    if one.HasField("end_time"):
+        yield one.end_time, f"step {number} is over" + (f": {one.check_result}" if one.check_result else "")
+
+
+def _step_words(step: pb.RolloutStep) -> str:
+    """As people write it."""
+    words = {
+        "instances": step.instances,
+        "weight": step.weight,
+        "hold": f"{step.hold_s}s" if step.hold_s else "",
+        "promote": "manual" if step.promote else "",
+        "check": step.check,
+    }
+    return ", ".join(f"{name}: {value}" for name, value in words.items() if value)
+
+
+def _by_people(what: str, by: pb.Authorship) -> str:
+    why = "; ".join(text for text in (by.comment, by.ticket) if text)
+    return f"{what} by {by.author or 'somebody'}" + (f": {why}" if why else "")
 
 
 def _time(time: Timestamp) -> str:

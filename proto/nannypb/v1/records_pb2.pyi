@@ -144,18 +144,22 @@ class ActionRecord(_message.Message):
     def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., message: _Optional[str] = ..., batch: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., batches_done: _Optional[int] = ..., failed: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., at_most: _Optional[int] = ..., cms_task: _Optional[str] = ..., granted: _Optional[bool] = ..., fell: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., ailing: _Optional[_Iterable[_Union[InstanceKey, _Mapping]]] = ..., begun: _Optional[bool] = ..., proven: _Optional[bool] = ..., trusted: _Optional[bool] = ..., stalled_ms: _Optional[int] = ..., calm_ms: _Optional[int] = ..., step: _Optional[_Iterable[_Union[_service_pb2.RolloutStep, _Mapping]]] = ..., steps_over: _Optional[int] = ..., step_ms: _Optional[int] = ..., check_result: _Optional[str] = ..., check: _Optional[_Iterable[_Union[_service_pb2.RolloutCheck, _Mapping]]] = ...) -> None: ...
 
 class RolloutRecord(_message.Message):
-    __slots__ = ("number", "since_unix_ms", "end_unix_ms", "batch", "judged")
+    __slots__ = ("number", "since_unix_ms", "end_unix_ms", "batch", "judged", "step", "aborted")
     NUMBER_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     END_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
     BATCH_FIELD_NUMBER: _ClassVar[int]
     JUDGED_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_FIELD_NUMBER: _ClassVar[int]
     number: int
     since_unix_ms: int
     end_unix_ms: int
     batch: _containers.RepeatedCompositeFieldContainer[_service_pb2.RolloutBatch]
     judged: _containers.RepeatedCompositeFieldContainer[_service_pb2.JudgedInstance]
-    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., end_unix_ms: _Optional[int] = ..., batch: _Optional[_Iterable[_Union[_service_pb2.RolloutBatch, _Mapping]]] = ..., judged: _Optional[_Iterable[_Union[_service_pb2.JudgedInstance, _Mapping]]] = ...) -> None: ...
+    step: _containers.RepeatedCompositeFieldContainer[_service_pb2.RolloutStepRecord]
+    aborted: _service_pb2.Authorship
+    def __init__(self, number: _Optional[int] = ..., since_unix_ms: _Optional[int] = ..., end_unix_ms: _Optional[int] = ..., batch: _Optional[_Iterable[_Union[_service_pb2.RolloutBatch, _Mapping]]] = ..., judged: _Optional[_Iterable[_Union[_service_pb2.JudgedInstance, _Mapping]]] = ..., step: _Optional[_Iterable[_Union[_service_pb2.RolloutStepRecord, _Mapping]]] = ..., aborted: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ...) -> None: ...
 
 class InstanceKey(_message.Message):
     __slots__ = ("location", "id")

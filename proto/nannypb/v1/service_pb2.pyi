@@ -295,8 +295,22 @@ class JudgedInstance(_message.Message):
     output: str
     def __init__(self, id: _Optional[str] = ..., location: _Optional[str] = ..., verdict: _Optional[str] = ..., time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., message: _Optional[str] = ..., output: _Optional[str] = ...) -> None: ...
 
+class RolloutStepRecord(_message.Message):
+    __slots__ = ("step", "begin_time", "end_time", "promoted", "check_result")
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    BEGIN_TIME_FIELD_NUMBER: _ClassVar[int]
+    END_TIME_FIELD_NUMBER: _ClassVar[int]
+    PROMOTED_FIELD_NUMBER: _ClassVar[int]
+    CHECK_RESULT_FIELD_NUMBER: _ClassVar[int]
+    step: RolloutStep
+    begin_time: _timestamp_pb2.Timestamp
+    end_time: _timestamp_pb2.Timestamp
+    promoted: Authorship
+    check_result: str
+    def __init__(self, step: _Optional[_Union[RolloutStep, _Mapping]] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., promoted: _Optional[_Union[Authorship, _Mapping]] = ..., check_result: _Optional[str] = ...) -> None: ...
+
 class Rollout(_message.Message):
-    __slots__ = ("snapshot_id", "current", "ordered", "order", "begin_time", "end_time", "batch", "judged", "message")
+    __slots__ = ("snapshot_id", "current", "ordered", "order", "begin_time", "end_time", "batch", "judged", "message", "step", "aborted")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     ORDERED_FIELD_NUMBER: _ClassVar[int]
@@ -306,6 +320,8 @@ class Rollout(_message.Message):
     BATCH_FIELD_NUMBER: _ClassVar[int]
     JUDGED_FIELD_NUMBER: _ClassVar[int]
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
+    STEP_FIELD_NUMBER: _ClassVar[int]
+    ABORTED_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: CurrentState
     ordered: Authorship
@@ -315,7 +331,9 @@ class Rollout(_message.Message):
     batch: _containers.RepeatedCompositeFieldContainer[RolloutBatch]
     judged: _containers.RepeatedCompositeFieldContainer[JudgedInstance]
     message: str
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., ordered: _Optional[_Union[Authorship, _Mapping]] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., batch: _Optional[_Iterable[_Union[RolloutBatch, _Mapping]]] = ..., judged: _Optional[_Iterable[_Union[JudgedInstance, _Mapping]]] = ..., message: _Optional[str] = ...) -> None: ...
+    step: _containers.RepeatedCompositeFieldContainer[RolloutStepRecord]
+    aborted: Authorship
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., ordered: _Optional[_Union[Authorship, _Mapping]] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., begin_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., batch: _Optional[_Iterable[_Union[RolloutBatch, _Mapping]]] = ..., judged: _Optional[_Iterable[_Union[JudgedInstance, _Mapping]]] = ..., message: _Optional[str] = ..., step: _Optional[_Iterable[_Union[RolloutStepRecord, _Mapping]]] = ..., aborted: _Optional[_Union[Authorship, _Mapping]] = ...) -> None: ...
 
 class LocationProgress(_message.Message):
     __slots__ = ("location", "total", "done", "under_way", "left", "failed", "error")
