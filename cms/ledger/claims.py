@@ -54,7 +54,8 @@ class Claim:
     """What a unit takes.
 
     Attributes:
-        taken: by budget, instances that are not certainly down and that nobody else holds.
+        taken: by budget, instances that are not certainly down and that nobody else holds; of a budget that must keep
+            its floor though none of them is left, since this work makes others' brief work longer: an empty set.
         held: by budget, what others hold.
         away_s: by budget, for how long the work takes hosts away.
         ordinary: budgets that allow more for brief work, which this is not.
@@ -91,8 +92,7 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
                 claim.held.setdefault(name, set()).add(key)
             elif place is not TallyPlace.DOWN:
                 claim.taken.setdefault(name, set()).add(key)
-    touched = claim.taken.keys() | claim.held.keys()
-    claim.ordinary = frozenset(name for name in touched if not _is_indifferent(picture.tallies[name], claim))
+    _take_ordinary(claim, picture)
     for name, limit in limits.by_name.items():
         domains = limits.domains(limit, hosts)
         if domains:
@@ -105,6 +105,15 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
     claim.services = frozenset(picture.instances[key].service for key in keys)
     claim.projects = frozenset(limits.sites[host].project for host in hosts if host in limits.sites)
     return claim
+
+
+def _take_ordinary(claim: Claim, picture: InstanceIndex) -> None:
+    """Note where it is not brief. There the ordinary floor has to hold also if it makes others' brief work longer."""
+    touched = claim.taken.keys() | claim.held.keys()
+    claim.ordinary = frozenset(name for name in touched if not _is_indifferent(picture.tallies[name], claim))
+    for name in claim.ordinary & claim.held.keys():
+        if lengthens_brief_work(picture, name, claim.held[name]):
+            claim.taken.setdefault(name, set())
 
 
 def _away_s(tasks: Sequence[Task], picture: InstanceIndex) -> dict[InstanceKey, float]:
@@ -126,6 +135,14 @@ def is_brief(tally: BudgetTally, claim: Claim) -> bool:
 def _is_indifferent(tally: BudgetTally, claim: Claim) -> bool:
     """It does not matter to others in the budget whether this work is brief."""
     return tally.budget.brief is None or is_brief(tally, claim)
+
+
+def lengthens_brief_work(
+    picture: InstanceIndex, name: str, held: Collection[InstanceKey], but: Collection[str] = ()
+) -> bool:
+    """Whether only brief work holds one of these instances of a budget: under other work, too, it is not brief."""
+    within_s = picture.tallies[name].budget.within_s
+    return any(0 < picture.away_s(picture.instances[key], but) <= within_s for key in held)
 
 
 def ordinary_floor(tally: BudgetTally, claim: Claim) -> int:
@@ -220,9 +237,8 @@ class Round:
             shared = {key for key in claim.held.get(name, ()) if self._would_be_free(key, withdrawn)}
             taken[name] = claim.taken.get(name, set()) | shared
             tally, before = self._picture.tallies[name], self._taken_of(name)
-            if taken[name] and tally.available + len(freed.get(name, ())) - len(before | taken[name]) < self.floor(
-                name, claim
-            ):
+            left = tally.available + len(freed.get(name, ())) - len(before | taken[name])
+            if (taken[name] or name in claim.taken) and left < self.floor(name, claim):
                 return False
         for name, domains in claim.domains.items():
             busy = self._limits.busy[name]

@@ -21,6 +21,7 @@ from cms.ledger.claims import (
     WaitCause,
     claim_of,
     floor_for_claim,
+    lengthens_brief_work,
 )
 from cms.ledger.instances import InstanceKey
 from cms.ledger.states import State, TaskEvent
@@ -304,9 +305,9 @@ def _still_fits(
     for key in set().union(*(book.picture.disrupted_by(task) for task in tasks)):
         instance = book.picture.instances[key]
         standing = book.picture.standing(instance)[0]
-        if standing.value == TallyPlace.DOWN or not book.picture.holders(instance) <= later:
+        if standing.value == TallyPlace.DOWN:
             continue
-        for name in book.picture.budget_entry(key)[1]:
+        for name in _charged_budgets(book, claim, key, later):
             uncertain[name] = uncertain.get(name, 0) + (standing.value == TallyPlace.UNCERTAIN)
     for name, count in uncertain.items():
         tally = book.picture.tallies[name]
@@ -314,6 +315,19 @@ def _still_fits(
         if tally.available + len(freed.get(name, ())) - count < floor:
             return False
     return True
+
+
+def _charged_budgets(book: TaskLedger, claim: Claim, key: InstanceKey, later: set[str]) -> list[str]:
+    """The budgets that must keep their floor for an instance: all if none but `later` hold it.
+
+    Else those in which others' brief work there becomes longer by it.
+    """
+    names = book.picture.budget_entry(key)[1]
+    if book.picture.holders(book.picture.instances[key]) <= later:
+        return list(names)
+    return [
+        name for name in claim.ordinary.intersection(names) if lengthens_brief_work(book.picture, name, [key], later)
+    ]
 
 
 def _free(book: TaskLedger, tasks: list[Task], withdrawn: set[str], freed: dict[str, set[InstanceKey]]) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
+from cms.ledger.actions import ACTIONS
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
@@ -21,11 +22,12 @@ _PLACES: Final = {
 
 
 class _Entered(NamedTuple):
-    """How an instance was entered into the sums."""
+    """How an instance was entered into the sums. `away_s`: for how long what holds it takes it away."""
 
     place: TallyPlace
     budgets: tuple[str, ...]
     is_lost: bool = False
+    away_s: float = 0.0
 
 
 @dataclass(slots=True)
@@ -68,6 +70,7 @@ class InstanceIndex:
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
         self._needs: dict[str, Need] = {}  # of tasks that hold
+        self._away_s: dict[str, float] = {}  # of the same
         self._host_holders: dict[str, set[str]] = {}
         self._own_holders: dict[InstanceKey, set[str]] = {}
 
@@ -133,7 +136,7 @@ class InstanceIndex:
 
     def hold(self, task: Task) -> None:
         """A task takes its hosts and instances out of the budgets."""
-        self._needs[task.id] = task.need
+        self._needs[task.id], self._away_s[task.id] = task.need, ACTIONS[task.action].away_s
         for host in task.hosts:
             self._host_holders.setdefault(host, set()).add(task.id)
         for key in task.instances:
@@ -143,6 +146,7 @@ class InstanceIndex:
     def release(self, task: Task) -> None:
         """It holds them no longer."""
         self._needs.pop(task.id, None)
+        self._away_s.pop(task.id, None)
         for host in task.hosts:
             self._host_holders.get(host, set()).discard(task.id)
         for key in task.instances:
@@ -159,6 +163,10 @@ class InstanceIndex:
         none: set[str] = set()
         by_host = self._host_holders.get(instance.host, none)
         return by_host | self._own_holders.get(instance.key, none)
+
+    def away_s(self, instance: Instance, but: Collection[str] = ()) -> float:
+        """For how long the longest work that holds it takes it away; 0: nothing holds it. `but`: not these tasks."""
+        return max((self._away_s[holder] for holder in self.holders(instance) if holder not in but), default=0.0)
 
     # --- budgets ------------------------------------------------------------------------------------------------------
 
@@ -222,7 +230,7 @@ class InstanceIndex:
             self.unrecorded.add(instance.key)
         place = TallyPlace.HELD if self.holders(instance) else _PLACES[self.standing(instance)[0]]
         names = self.budgets.names_selecting(instance) if instance.counts else ()
-        entered = _Entered(place, names, self.is_lost(instance))
+        entered = _Entered(place, names, self.is_lost(instance), self.away_s(instance))
         if self._entered.get(instance.key) == entered:
             return
         self._leave(instance)
@@ -235,7 +243,7 @@ class InstanceIndex:
             tally.add(instance.key, place, is_lost=entered.is_lost)
 
     def _leave(self, instance: Instance) -> None:
-        place, names, is_lost = self._entered.pop(instance.key, _Entered(TallyPlace.DOWN, ()))
+        place, names, is_lost, _ = self._entered.pop(instance.key, _Entered(TallyPlace.DOWN, ()))
         self._changed.instance(instance.key, instance.host, names)
         for name in names:
             tally = self.tallies.get(name)

@@ -6,7 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.checker.leave import FLOOR, Service, Work, check
+from tests.checker.leave import (
+    BOUNCE,
+    FLOOR,
+    MOST_TAKEN_BACK,
+    STARVED,
+    Ask,
+    Service,
+    Work,
+    check,
+    check_asks,
+    check_calendar,
+)
 from tests.rig.cms_run import CmsRun
 
 WEB = Service("web", {"web-0": "h0", "web-1": "h1", "web-2": "h2"}, frozenset({"web-2"}), 1)
@@ -31,3 +42,27 @@ def test_the_checker_finds_two_works_that_break_a_floor_together() -> None:
 def test_the_checker_blames_neither_work_one_after_the_other_nor_repairs_of_the_broken() -> None:
     works = [Work("a", ("h0",), 1.0, 4.0), Work("b", ("h1",), 4.0, 6.0), Work("c", ("h2",), 4.5, 5.0)]
     assert not list(check(works, [WEB]))
+
+
+BRIEF = Service("web", {f"web-{n}": f"h{n}" for n in range(4)}, frozenset(), 3, 2, bound_s=100.0)
+
+
+@pytest.mark.parametrize(
+    ("other", "work", "blamed"),
+    [
+        (Work("a", ("h0",), 0.0, 50.0, is_brief=True), Work("b", ("h1",), 10.0, 20.0, is_brief=True), False),
+        (Work("a", ("h0",), 0.0, 50.0, is_brief=True), Work("b", ("h1",), 10.0, 20.0), True),
+        (Work("a", ("h0",), 0.0, 200.0, is_brief=True), Work("b", ("h1",), 150.0, 160.0, is_brief=True), True),
+        (Work("a", ("h0", "h1"), 0.0, 50.0, is_brief=True), Work("b", ("h1",), 10.0, 20.0), True),
+    ],
+    ids=["both brief", "one is not", "the first is late", "on a host of brief work"],
+)
+def test_the_checker_knows_the_floor_of_brief_work(other: Work, work: Work, blamed: bool) -> None:
+    assert [one.promise for one in check([other, work], [BRIEF])] == [FLOOR] * blamed
+
+
+def test_the_checker_blames_what_begins_in_a_freeze_who_waits_too_long_and_whose_ok_is_taken_back_for_ever() -> None:
+    works = [Work("a", ("h0",), 5.0, 6.0), Work("b", ("h0",), 5.0, 6.0, is_exempt=True), Work("c", ("h0",), 9.0, 10.0)]
+    assert [one.what[:1] for one in check_calendar(works, [(4.0, 9.0)])] == ["a"]
+    asks = [Ask("a", 0.0, 9.0), Ask("b", 0.0, None), Ask("c", 5.0, None, MOST_TAKEN_BACK + 1)]
+    assert [one.promise for one in check_asks(asks, ended=11.0, patience_s=10.0)] == [STARVED, BOUNCE]

@@ -180,6 +180,26 @@ def test_brief_work_leaves_the_ordinary_floor_to_other_work_before_it(state: Sta
     assert len(events(brief_ledger(*held, brief(6, 6)))) == 1
 
 
+@pytest.mark.parametrize("state", [State.PROVISIONAL, State.GRANTED])
+@pytest.mark.parametrize("need", [Need.PLANNED, Need.REPAIR])
+def test_other_work_on_a_host_under_brief_work_keeps_the_ordinary_floor_too(state: State, need: Need) -> None:
+    """It costs nothing that is not gone already, but is gone for longer. It was offered and withdrawn for ever."""
+    held = [brief(n, n, state=state, confirm=True, asked_at=NOW - 3700) for n in range(4)]
+    waits = replace(task(5, 3, need=need, confirm=True), action="redeploy")
+    assert events(brief_ledger(*held, waits)) == []
+    assert events(brief_ledger(*held[2:], waits)) == [TaskChange("t5", TaskEvent.OFFER)]
+    under_both = [*held, replace(task(6, 3, state=State.GRANTED), action="redeploy")]
+    assert events(brief_ledger(*under_both, waits)) == [TaskChange("t5", TaskEvent.OFFER)]
+
+
+@pytest.mark.parametrize("others", [2, 4])
+def test_an_ok_for_a_host_under_brief_work_is_withdrawn_once_the_ordinary_floor_is_gone(others: int) -> None:
+    held = [brief(n, n, state=State.GRANTED) for n in range(others)]
+    offered = replace(task(5, 1, **PROVISIONAL), action="redeploy")
+    book = brief_ledger(*held, offered)
+    assert events(book) == ([TaskChange("t5", TaskEvent.WITHDRAW)] if others == 4 else [])
+
+
 def test_a_hold_past_its_bound_ends_the_allowance_and_withdraws_what_needs_it() -> None:
     late = brief(0, 0, state=State.GRANTED, overdue_at=NOW - 1)
     others = [brief(n, n, **PROVISIONAL) for n in (1, 2, 3)]

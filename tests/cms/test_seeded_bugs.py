@@ -7,7 +7,9 @@ from typing import Any, Final
 
 import pytest
 
-from cms.ledger import budgets, decide
+from cms.ledger import budgets, claims, decide
+from cms.ledger.book import TaskLedger
+from cms.ledger.calendar import Calendar
 from cms.ledger.claim_cache import ClaimCache
 from cms.ledger.claims import Claim, claim_of
 from cms.ledger.hearing import Hearing
@@ -16,9 +18,11 @@ from cms.ledger.tally import BudgetTally, TallyPlace
 from cms.ledger.tasks import Task, UnitKey
 from control.amounts import Amount
 from tests.cms.histories import History
+from tests.cms.need_day import NeedDay
 
 Patch = pytest.MonkeyPatch
 _MOST_HISTORIES: Final = 60
+SEEDS: Final = (1, 2, 3)
 
 
 def rounds_to_the_unsafe_side(patch: Patch) -> None:
@@ -104,6 +108,52 @@ def takes_what_is_not_ready_for_lost(patch: Patch) -> None:
     patch.setattr(InstanceIndex, "is_lost", lambda self, one: not one.is_ready and not self.holders(one))
 
 
+def all_work_is_brief(patch: Patch) -> None:
+    patch.setattr(claims, "is_brief", lambda tally, _: tally.budget.brief is not None)
+
+
+def brief_work_may_take_as_long_as_it_likes(patch: Patch) -> None:
+    floor_for_claim: Any = claims.floor_for_claim
+    for module in (claims, decide):
+        patch.setattr(module, "floor_for_claim", lambda *rest: floor_for_claim(*rest[:3], frozenset()))
+
+
+def other_work_hides_behind_brief_work(patch: Patch) -> None:
+    for module in (claims, decide):
+        patch.setattr(module, "lengthens_brief_work", lambda *_: False)
+
+
+def an_ok_outlives_its_window(patch: Patch) -> None:
+    withdrawals = decide.withdrawals
+
+    def timeless(book: TaskLedger, now: float) -> Any:
+        calendar, book.calendar = book.calendar, Calendar()
+        try:
+            return withdrawals(book, now)
+        finally:
+            book.calendar = calendar
+
+    patch.setattr(decide, "withdrawals", timeless)
+
+
+def nobody_ever_has_a_turn(patch: Patch) -> None:
+    patch.setattr(TaskLedger, "has_turn", lambda *_: False)
+
+
+def takes_back_in_vain(patch: Patch) -> None:
+    patch.setattr(claims.Round, "fits_without", lambda *_: True)
+
+
+# Need, brief work and the calendar: the bug, and the promise that is found broken in a day of the ledger.
+BUGS_OF_NEED: Final[tuple[tuple[Callable[[Patch], None], str], ...]] = (
+    (all_work_is_brief, "FLOOR"),
+    (brief_work_may_take_as_long_as_it_likes, "FLOOR"),
+    (other_work_hides_behind_brief_work, "BOUNCE"),
+    (an_ok_outlives_its_window, "CALENDAR"),
+    (nobody_ever_has_a_turn, "STARVED"),
+    (takes_back_in_vain, "BOUNCE"),
+)
+
 BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
     rounds_to_the_unsafe_side,
     never_withdraws,
@@ -135,3 +185,21 @@ def test_it_is_found(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
         except Exception as error:  # a broken sum may raise before the oracle looks
             pytest.fail(f"seed {seed}: {error!r}: the bug is too crude to be a test")
     pytest.fail(f"not found in {_MOST_HISTORIES} histories")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("bug", "word"), BUGS_OF_NEED, ids=lambda one: getattr(one, "__name__", one))
+def test_a_day_of_need_finds_it(bug: Callable[[Patch], None], word: str, monkeypatch: Patch) -> None:
+    bug(monkeypatch)
+    found = (NeedDay(seed).live().broken() for seed in SEEDS)
+    assert word in {violation.word for violation in next((one for one in found if one), [])}
+
+
+@pytest.mark.long
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_day_of_need_without_a_bug_keeps_every_promise(seed: int) -> None:
+    day = NeedDay(seed).live()
+    assert [str(one) for one in day.broken()] == []
+    assert day.events["confirm"] > 80  # a ledger that never grants is safe and useless
