@@ -70,9 +70,9 @@ MANNERS = {
     "without-end": Effort("larger than 1048576 bytes"),
     "not-http": Effort("RemoteProtocolError"),
     "rejects": Effort("a dry run was rejected"),
-    # The other CMS's ok is given back after 5 min and asked for again within 3: that goes on all day.
-    "loses-tasks": Effort("the CMS lost it", ASKS_AGAIN + A_DAY, 0, 10 * A_DAY),
-    "takes-back": Effort("", 600, 0, 16 * A_DAY),  # an ok that waits is polled each time
+    # The other CMS's ok is given back after 5 min, and asked for again after a pause: both are stored.
+    "loses-tasks": Effort("the CMS lost it", ASKS_AGAIN + A_DAY, 0, 6 * A_DAY),
+    "takes-back": Effort("", 600, 0, 6 * A_DAY),  # an ok that waits is polled each time
 }
 
 

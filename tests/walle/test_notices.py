@@ -45,6 +45,7 @@ TRIPPED = NoticeRecord(
     project="web",
     text="healing is switched off in web: limit UNREACHABLE 1d:10 would be exceeded",
     count=3,
+    due_ms=1000,
     rounds=2,
 )
 
@@ -80,7 +81,7 @@ async def test_a_critical_notice_comes_by_mail(mail: tuple[Kept, Mail]) -> None:
     assert to == ["oncall@example.net"]
     assert "Subject: [wall-e critical] healing is switched off in web" in text
     assert "project: web" in text
-    assert "Message-ID: <c4-2@example.net>" in text
+    assert "Message-ID: <c4-3e8-2@example.net>" in text
 
 
 @pytest.mark.parametrize("trusted", ["mine", "other", "usual"])
@@ -127,7 +128,14 @@ async def test_a_webhook_gets_json() -> None:
 
     async with aclosing(OutgoingCalls(httpx.MockTransport(answer))) as calls:
         await WebhookNotifier(ANYWHERE, calls).deliver("https://chat.example.net/hook", TRIPPED)
-    expected = {"id": "c4-2", "count": 3, "severity": "critical", "project": "web", "host": "", "text": TRIPPED.text}
+    expected = {
+        "id": "c4-3e8-2",
+        "count": 3,
+        "severity": "critical",
+        "project": "web",
+        "host": "",
+        "text": TRIPPED.text,
+    }
     assert got == [expected]
 
 

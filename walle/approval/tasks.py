@@ -92,11 +92,17 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
     return [t for t in tasks if t.verdict == VERDICT_OK and now_ms - t.ok_since_ms >= HOLD_MS]
 
 
-def task_to_retry(task: Task, not_before_ms: int) -> Task:
-    """The task to request again later. A new id: the CMS may still be forgetting the old one."""
-    stem, _, attempt = task.id.partition("~")
-    message = "returned, since another CMS did not approve within 5 minutes; Wall-E asks again within 3"
-    return Task(id=f"{stem}~{int(attempt or 0) + 1}", cms=task.cms, not_before_ms=not_before_ms, message=message)
+def times_returned(task: Task) -> int:
+    """How often an ok of it was given back."""
+    return int(task.id.partition("~")[2] or 0)
+
+
+def task_to_retry(task: Task, now_ms: int, pause_ms: int) -> Task:
+    """The task to request again after a pause. A new id: the CMS may still be forgetting the old one."""
+    task_id = f"{task.id.partition('~')[0]}~{times_returned(task) + 1}"
+    minutes = -(-pause_ms // 60_000)
+    message = f"returned, since another CMS did not approve within 5 minutes; Wall-E asks again within {minutes} min"
+    return Task(id=task_id, cms=task.cms, not_before_ms=now_ms + pause_ms, message=message)
 
 
 def task_after_answer(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool) -> Task:

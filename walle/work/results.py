@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from walle.approval.protocol import CmsAnswer
-from walle.approval.tasks import task_after_answer, task_after_loss, task_to_retry, waiting_messages
+from walle.approval.tasks import task_after_answer, task_after_loss, task_to_retry, times_returned, waiting_messages
 from walle.executors.port import PollResult, WorkProgress
 from walle.fuses.fuse import Moment
+from walle.healing.backoff import pause_ms
 from walle.healing.operation import MAX_FAILURES, Do, Effect, last_repair, with_task
 from walle.tables import NAMES, OperationEvent
 from walle.texts import truncate_text
@@ -28,9 +29,6 @@ from wallepb.v1.host_pb2 import (
     Task,
 )
 from wallepb.v1.project_pb2 import SEVERITY_ERROR
-
-GIVE_BACK_MIN_MS: Final = 30_000
-GIVE_BACK_MAX_MS: Final = 180_000
 
 Result = CmsAnswer | None  # None: the CMS does not know the task, or deleted it
 
@@ -93,7 +91,8 @@ def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_
     if effect.do is Do.DELETE:
         return None
     if effect.do is Do.GIVE_BACK:
-        return task_to_retry(task, now_ms + GIVE_BACK_MIN_MS + int(jitter * (GIVE_BACK_MAX_MS - GIVE_BACK_MIN_MS)))
+        longest_ms = pause_ms(times_returned(task) + 1)
+        return task_to_retry(task, now_ms, int(longest_ms * (1 + jitter) / 2))
     if result is None:
         return task_after_loss(task)
     if effect.do is Do.CONFIRM:

@@ -8,7 +8,9 @@ import pytest
 
 from walle.approval.protocol import CmsFailure, Request, UnknownTask
 from walle.approval.tasks import HOLD_MS, combine, task_after_answer, task_to_retry, tasks_for, to_give_back
+from walle.healing.operation import Do, Effect
 from walle.work import default_cms as default
+from walle.work.results import changed_task
 from wallepb.v1.host_pb2 import (
     OPERATION_KIND_PREPARE,
     OPERATION_KIND_REBOOT,
@@ -52,9 +54,22 @@ def test_an_ok_that_waits_long_for_another_cms_is_given_back_and_asked_for_again
     other = task_after_answer(other, VERDICT_IN_PROCESS, "busy", 1000, provisional=False)
     assert to_give_back([held, other], 1000 + HOLD_MS - 1) == []
     assert to_give_back([held, other], 1000 + HOLD_MS) == [held]
-    again = task_to_retry(held, 5000)
-    assert (again.id, again.created, again.not_before_ms) == ("t-0~1", False, 5000)
-    assert task_to_retry(again, 6000).id == "t-0~2"
+    again = task_to_retry(held, 5000, 90_000)
+    assert (again.id, again.created, again.not_before_ms) == ("t-0~1", False, 95_000)
+    assert again.message.endswith("Wall-E asks again within 2 min")
+    assert task_to_retry(again, 6000, 0).id == "t-0~2"
+
+
+def test_an_ok_that_is_given_back_again_and_again_is_asked_for_with_pauses_from_one_minute_to_one_hour() -> None:
+    task, pauses = Task(id="t-0", cms="a", created=True, verdict=VERDICT_OK), list[tuple[int, int]]()
+    for _ in range(9):
+        back = Effect(Do.GIVE_BACK, task)
+        soonest, latest = (changed_task(back, task, None, jitter, 0) for jitter in (0.0, 1.0))
+        assert soonest is not None
+        assert latest is not None
+        pauses.append((soonest.not_before_ms // 1000, latest.not_before_ms // 1000))
+        task = latest
+    assert pauses == [(min(30 * 2**n, 1800), min(60 * 2**n, 3600)) for n in range(9)]
 
 
 def test_nothing_is_given_back_once_all_are_ok() -> None:

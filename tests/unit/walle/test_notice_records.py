@@ -103,6 +103,19 @@ def test_a_louder_one_that_comes_during_a_delivery_is_another_delivery(severity:
     assert delivery_id(record) != delivery_id(sent)
 
 
+def test_no_id_of_a_delivery_comes_again_after_a_quiet_day_or_once_the_record_is_gone() -> None:
+    """Rounds begin at one again then, and receivers drop what they know."""
+    notices, ids = Notices(), list[str]()
+    for pause_ms in (0, 2 * MINUTE_MS, QUIET_MS + 1, KEEP_MS + 1):
+        notices.now_ms += pause_ms
+        for old in surplus(notices.all, notices.now_ms):
+            notices.book.delete(NOTICE, old.id)
+        record = notices.say()
+        ids.append(delivery_id(record))
+        notices.deliver(record)
+    assert len(set(ids)) == 4, ids
+
+
 def test_an_address_that_takes_nothing_takes_no_pause_from_the_others_and_is_given_up_after_a_day() -> None:
     notices, sent, given_up = Notices(), list[int](), list[int]()
     for minute in range(26 * 60):
