@@ -1,4 +1,4 @@
-"""ALLOWED, ONCE, APART, DEAD: judged by the store's history, by a count of its own.
+"""ALLOWED, ONCE, APART, DEAD, and what bounds.py adds: judged by the store's history, by a count of its own.
 
 What wants to be allowed: an automatic operation on an assigned host, or to declare it dead. What allows it: limits of
 its project and global ones, as they were then; credits; and that nobody had switched the automation off. Of the marks
@@ -7,8 +7,8 @@ in fuses only the time is read at which a host was declared dead.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import groupby, takewhile
 from typing import TypeVar
@@ -16,6 +16,7 @@ from typing import TypeVar
 from google.protobuf.message import Message
 
 from store.port import Batch
+from tests.checker.bounds import EFFORT, Bounds
 from tests.checker.violation import Promise, Violation
 from walle.fuses.fuse import GLOBAL, Automation, switch_of
 from walle.fuses.limits import DEAD, DNS_FIXES, GLOBAL_COUNTERS, MAX_DEAD_HOSTS, Limits, limit_of
@@ -28,10 +29,11 @@ from wallepb.v1.host_pb2 import (
     Host,
     Operation,
 )
-from wallepb.v1.project_pb2 import Fuse, Project
+from wallepb.v1.project_pb2 import Fuse, LedgerTime, Project, Scenario
 
 M = TypeVar("M", bound=Message)
 _DNS = (DNS_FIXES, "max_dns_fixes")
+TRIES_OF_A_TASK = 40  # of one call, in a day
 
 ALLOWED = Promise(
     "ALLOWED",
@@ -89,14 +91,22 @@ class History:
         apart: how many operations of one automation there were while the other was off.
     """
 
-    def __init__(self, prefix: bytes, global_limits: Limits) -> None:
+    def __init__(self, prefix: bytes, global_limits: Limits, settle_ms: int = 0) -> None:
         self._prefix, self._global_limits = prefix, global_limits
+        self._bounds, self._now_ms, self._scenarios = Bounds(settle_ms), 0, dict[str, Scenario]()
         self._counters: dict[tuple[str, str], _Counter] = defaultdict(_Counter)
         self._hosts: dict[str, Host] = {}
         self._fuses: dict[str, Fuse] = {}
         self._limits: dict[str, Limits] = {}
         self._begun: dict[str, dict[str, Operation]] = defaultdict(dict)
         self._deaths: dict[tuple[str, str], int] = {}
+        self._kinds: Mapping[str, Callable[[str, bytes | None], None]] = {
+            "host": lambda name, value: self._host(name, _parsed(Host, value)),
+            "fuse": lambda name, value: self._fuse(name, _parsed(Fuse, value)),
+            "project": self._project,
+            "scenario": self._scenario,
+            "ledgertime": self._time,
+        }
         self.broken: list[Violation] = []
         self.uses = self.trips = self.deaths = self.apart = 0
 
@@ -122,16 +132,24 @@ class History:
                 marks = _parsed(Fuse, value).mark
                 self._deaths |= {(name, one.host): one.at_ms for one in marks if one.counter in (DEAD, MAX_DEAD_HOSTS)}
         for kind, name, value in changes:
-            if kind == "host":
-                self._host(name, _parsed(Host, value))
-            if kind == "fuse":
-                self._fuse(name, _parsed(Fuse, value))
-            if kind == "project":
-                self._limits[name] = dict(_parsed(Project, value).limits)
+            if replay := self._kinds.get(kind):
+                replay(name, value)
+
+    def _scenario(self, name: str, value: bytes | None) -> None:
+        scenario = _parsed(Scenario, value)
+        self.broken += self._bounds.scenario(self._scenarios.get(name, Scenario()), scenario)
+        self._scenarios[name] = scenario
+
+    def _time(self, _: str, value: bytes | None) -> None:
+        self._now_ms = max(self._now_ms, _parsed(LedgerTime, value).at_ms)
+
+    def _project(self, name: str, value: bytes | None) -> None:
+        self._limits[name] = dict(_parsed(Project, value).limits)
 
     def _host(self, name: str, host: Host) -> None:
         before = self._hosts.get(name, Host())
         self._hosts[name] = host
+        self.broken += self._bounds.host(before, host, self._now_ms)
         self._lane(host, before)
         self._lane(swap_lanes(host), swap_lanes(before))
         if host.status == HOST_STATUS_DEAD and before.status != HOST_STATUS_DEAD:
@@ -222,6 +240,17 @@ def dns_once(updates: Mapping[str, int], attempts: Mapping[str, int]) -> Iterato
     for host, count in sorted(updates.items()):
         if count > attempts.get(host, 0):
             yield ONCE.broken(f"records of {host} were updated {count} times in {attempts.get(host, 0)} attempts")
+
+
+def seldom(calls: Iterable[tuple[str, str]], restarts: int) -> Iterator[Violation]:
+    """What a CMS saw, by method and path: what fails is tried again after a pause, and by who takes over.
+
+    Polls are no tries: who waits is polled.
+    """
+    for (method, path), count in Counter(calls).items():
+        is_try = method == "DELETE" or path.endswith("/confirm")
+        if is_try and count > TRIES_OF_A_TASK + restarts:
+            yield EFFORT.broken(f"{method} {path}: {count} times")
 
 
 def _kind_and_name(key: bytes) -> tuple[str, str]:

@@ -141,7 +141,7 @@ def walle(duration: float, seed: int | None, out: Path | None) -> None:
     seen = f"{story.uses} automatic operations, {story.deaths} hosts given up, {story.trips} trips of fuses, "
     seen += f"{story.apart} operations of one automation while the other was off"
     click.echo(f"faults: {dict(run.struck)}; {run.repairs} repairs, {run.dns_fixes} DNS fixes; {seen}")
-    click.echo("\n".join(run.broken) or "ALLOWED, ONCE, APART, DEAD, LEAVE, SETTLED hold")
+    click.echo("\n".join(run.broken) or "ALLOWED, ONCE, APART, DEAD, LEAVE, EFFORT, ITSELF, WAVE, SETTLED hold")
     sys.exit(1 if run.broken else 0)
 
 

@@ -1,9 +1,10 @@
 """Wall-E under faults: real processes over etcd, machines and records that break, a CMS, people who look after fuses.
 
-Machines that break again and again are given up, as are those that the CMS rejects; people take them back. Faults: a
-process is killed, paused, or cut off from etcd; etcd stalls; the CMS, the management controllers or the name server
-are away or stall. What was done is judged by tests/checker/repairs.py over the store's history; a run that did too
-little has said nothing.
+Machines that break again and again are given up, as are those that the CMS rejects; people take them back. Some come
+back by themselves, some have dead controllers, a source always says fine, a planned reboot installs a bad kernel, and
+the CMS rejects dry runs and takes oks back. Faults: a process is killed, paused, or cut off from etcd; etcd stalls; the
+CMS, the management controllers or the name server are away or stall. What was done is judged by
+tests/checker/repairs.py over the store's history; a run that did too little has said nothing.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from google.protobuf.message import Message
 from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from store.keys import prefix_end
-from tests.checker.repairs import History, dns_once, once
+from tests.checker.repairs import History, dns_once, once, seldom
 from tests.checker.violation import Promise
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
@@ -38,7 +39,8 @@ from tests.support.walle.running import call_json
 from walle.fuses.limits import parse_limit
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATUS_READY, OPERATION_KIND_REBOOT
-from wallepb.v1.project_pb2 import Cms, Project, Scheme
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Cms, Project, Scheme
+from wallepb.v1.service_pb2 import STEERING_CONTINUE
 
 PREFIX: Final = b"/walle/v1/"
 GLOBAL: Final = {"max_rebooted_hosts": ["20s:12"], "max_dns_fixes": ["20s:8"], "max_dead_hosts": ["20s:3"]}
@@ -46,6 +48,11 @@ LIMITS: Final = {"UNREACHABLE": ("10s:5", "40s:14"), "dns-fixes": ("10s:3", "40s
 LEAST_REPAIRS_PER_MINUTE: Final = 6
 LEAST_DNS_FIXES_PER_MINUTE: Final = 3
 TERM_S: Final = 2.0
+SETTLE_MS: Final = 1000
+KERNEL: Final = "kernel"
+_DEAD_CONTROLLERS: Final = ("m22", "m23")
+_NEW_KERNEL: Final = ("m0", "m1", "m2", "m3", "m4", "m5")
+_WAVE: Final = "2"
 _MACHINES: Final = 24
 _CHECK: Final = "UNREACHABLE"
 _STEPS: Final = 3  # a machine that breaks once more is dead
@@ -70,8 +77,11 @@ class WalleRun:
     say: Callable[[str], None] = print
     broken: list[str] = field(default_factory=list)
     struck: Counter[str] = field(default_factory=Counter)
-    history: History = field(default_factory=lambda: History(PREFIX, {k: parse_limit(v) for k, v in GLOBAL.items()}))
+    history: History = field(
+        default_factory=lambda: History(PREFIX, {k: parse_limit(v) for k, v in GLOBAL.items()}, SETTLE_MS)
+    )
     ill: set[str] = field(default_factory=set)
+    bad_kernel: set[str] = field(default_factory=lambda: set(_NEW_KERNEL))
     _addresses: dict[str, str] = field(default_factory=dict)
 
     async def run(self, duration_s: float) -> None:
@@ -82,10 +92,12 @@ class WalleRun:
             self.loop = asyncio.get_running_loop()
             self._ends = self.loop.time() + duration_s
             async with asyncio.TaskGroup() as tasks:
-                world = [tasks.create_task(each) for each in (self._break(), self._monitor(), self._people())]
+                parts = (self._break(), self._blink(), self._monitor(), self._people(), self._plan())
+                world = [tasks.create_task(each) for each in parts]
                 self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
                 world[0].cancel()
-                self.cms.verdict = "ok"
+                world[1].cancel()
+                self._calm()
                 self.ill.clear()  # those that limits have left ill, and those that are dead
                 self.names.records = {machine: {address} for machine, address in self._addresses.items()}
                 try:
@@ -114,7 +126,7 @@ class WalleRun:
         stack.push_async_callback(etcd.stop)
         self.cms: FakeCms = stack.enter_context(fake_cms(provisional=True))
         self.bmc: FakeRedfish = stack.enter_context(fake_redfish())
-        self.bmc.look = self._reset
+        self.bmc.look, self.bmc.dead = self._reset, set(_DEAD_CONTROLLERS)
         self._to_cms = await stack.enter_async_context(Proxy(httpx.URL(self.cms.url).netloc.decode()))
         self._to_bmc = await stack.enter_async_context(Proxy(self.bmc.address))
         self.names: FakeNames = stack.enter_context(fake_names())
@@ -124,9 +136,9 @@ class WalleRun:
         self._seats: list[tuple[Process, Proxy]] = []
         for name in ("walle-1", "walle-2"):
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
-            words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config), "--settle", "0s")
+            words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config))
             where = f"127.0.0.1:{free_port()}"  # the same when it is started again: recorders know it by that
-            more = ("--term", f"{TERM_S:g}s", "--grpc", where, "--http", "127.0.0.1:0")
+            more = ("--term", f"{TERM_S:g}s", "--settle", f"{SETTLE_MS}ms", "--grpc", where, "--http", "127.0.0.1:0")
             process = Process((*words, *more), self.directory / f"{name}.log")
             stack.push_async_callback(process.kill)
             await process.start()
@@ -160,12 +172,46 @@ class WalleRun:
         held = self._held(machine)
         if not any(task["status"] == "ok" and not task.get("details", {}).get("provisional") for task in held):
             self.broken.append(str(LEAVE.broken(f"{machine} was reset, its tasks are {held}")))
-        self.ill.discard(machine)
+        if machine in self.bad_kernel:
+            self.bad_kernel.discard(machine)
+            self.ill.add(machine)
+        else:
+            self.ill.discard(machine)
+
+    def _calm(self) -> None:
+        """Nothing is wrong any more but what was broken."""
+        self.cms.verdict = self.cms.dry_verdict = self.cms.confirm_verdict = "ok"
+        self.bmc.dead.clear()
+        self.bad_kernel.clear()
+        self._decide_waiting()
+
+    def _decide_waiting(self) -> None:
+        for task in list(self.cms.tasks.values()):
+            if task["status"] == "in-process":
+                task["status"] = "ok"
+
+    async def _blink(self) -> None:
+        """Out of reach for less than the settle time."""
+        while True:
+            await asyncio.sleep(self.rng.uniform(0.5, 1.5))
+            machine = f"m{self.rng.randrange(_MACHINES)}"
+            if machine not in self.ill and not self._held(machine):
+                self.ill.add(machine)
+                await asyncio.sleep(self.rng.uniform(0.1, 0.4) * SETTLE_MS / 1000)
+                self.ill.discard(machine)
+
+    async def _plan(self) -> None:
+        """A planned reboot of some machines, whose new kernel is bad; whoever comes goes on with it in the end."""
+        order = pb.AddScenarioRequest(
+            scenario=KERNEL, kind=SCENARIO_KIND_REBOOT, hosts=_NEW_KERNEL, wave_size=_WAVE, reason="a new kernel"
+        )
+        await self._ask(order)
 
     async def _break(self) -> None:
         while True:
             await asyncio.sleep(self.rng.uniform(0.2, 1.2))
-            self.cms.verdict = "rejected" if self.rng.random() < 0.1 else "ok"
+            self.cms.verdict, self.cms.dry_verdict = ("rejected" if self.rng.random() < 0.1 else "ok" for _ in "12")
+            self.cms.confirm_verdict = "in-process" if self.rng.random() < 0.1 else "ok"
             machine = f"m{self.rng.randrange(_MACHINES)}"
             if self.rng.random() < 0.3:
                 self.names.records[machine] = {"10.9.9.9"}
@@ -186,6 +232,7 @@ class WalleRun:
     def _seen(self, machine: str, address: str) -> pb.HostChecks:
         found = {_CHECK: machine in self.ill, "dns": self.names.records[machine] != {address}}
         checks = [pb.CheckReport(name=name, failing=is_bad, source="rig") for name, is_bad in found.items()]
+        checks += [pb.CheckReport(name=name, source="optimist") for name in found]
         return pb.HostChecks(host=machine, check=checks)
 
     async def _people(self) -> None:
@@ -193,6 +240,8 @@ class WalleRun:
         rng = random.Random(f"{self.seed} people")
         while True:
             await asyncio.sleep(rng.uniform(2, 6))
+            self._decide_waiting()
+            await self._try(pb.SteerScenarioRequest(scenario=KERNEL, steering=STEERING_CONTINUE, reason="go on"))
             settings = await self._try(pb.GetSettingsRequest())
             if _is_off(settings):
                 await self._try(pb.SwitchAutomationRequest(on=True, reason="looked at it"))
@@ -270,6 +319,7 @@ class WalleRun:
         resets = {machine: len(times) for machine, times in self.bmc.resets.items()}
         self.broken += map(str, [*self.history.broken, *once(resets, self.history.intents)])
         self.broken += map(str, dns_once(self.names.updates, self.history.dns_attempts))
+        self.broken += map(str, seldom(self.cms.calls, sum(self.struck.values())))
 
 
 def _is_off(shown: Mapping[str, Any] | None) -> bool:

@@ -9,7 +9,18 @@ import pytest
 from google.protobuf.message import Message
 
 from store.port import Batch, KeyChange
-from tests.checker.repairs import ALLOWED, APART, LEFT_ALONE, ONCE, History, dns_once, once
+from tests.checker.bounds import EFFORT, HELD, ITSELF, REVISIONS_OF_AN_OPERATION, WAVE, held_too_long
+from tests.checker.repairs import (
+    ALLOWED,
+    APART,
+    LEFT_ALONE,
+    ONCE,
+    TRIES_OF_A_TASK,
+    History,
+    dns_once,
+    once,
+    seldom,
+)
 from tests.rig.walle_run import WalleRun
 from walle.fuses.limits import parse_limit
 from wallepb.v1.host_pb2 import (
@@ -17,12 +28,23 @@ from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
     OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_REBOOT,
+    OPERATION_KIND_REDEPLOY,
+    OUTCOME_DONE,
+    OUTCOME_FAILED,
+    STAGE_APPROVAL,
+    STAGE_CONFIRMING,
+    STAGE_ENDING,
     STAGE_RUNNING,
+    STAGE_VERIFYING,
+    VERDICT_OK,
+    Check,
     Host,
     Intent,
     Operation,
+    OperationKind,
+    Stage,
 )
-from wallepb.v1.project_pb2 import Credit, Fuse, Mark, Project, Switch, Switching
+from wallepb.v1.project_pb2 import Credit, Fuse, Mark, Project, Scenario, ScenarioHost, Switch, Switching
 
 
 @pytest.mark.long
@@ -38,8 +60,8 @@ async def test_never_more_repairs_than_allowed_whatever_is_killed_paused_or_cut_
 class Story:
     """A history, told record by record."""
 
-    def __init__(self, *limit: str) -> None:
-        self.history, self.revision = History(b"/w/", {}), 0
+    def __init__(self, *limit: str, settle_ms: int = 0) -> None:
+        self.history, self.revision = History(b"/w/", {}, settle_ms), 0
         self.put("project/web", Project(id="web", limits={"ssh": parse_limit(limit), "dead": parse_limit(["1m:1"])}))
 
     def put(self, key: str, record: Message) -> None:
@@ -119,6 +141,75 @@ def test_the_checker_counts_resets_against_operations_that_came_to_their_work() 
     story.repair("a", 10)
     story.repair("a", 20)
     assert [one.promise for one in once({"a": 2, "b": 1}, story.history.intents)] == [ONCE]
+
+
+def failing(name: str, since_s: int) -> Host:
+    check = Check(name="ssh", failing=True, since_ms=since_s * 1000)
+    return Host(name=name, project="web", state=HOST_STATE_ASSIGNED, check=[check])
+
+
+def test_the_checker_blames_a_repair_of_what_has_not_failed_for_the_settle_time() -> None:
+    story = Story("1m:9", settle_ms=2_000)
+    for name, at_s in (("a", 12), ("b", 11)):
+        host = failing(name, since_s=10)
+        story.put(f"host/{name}", host)
+        host.operation.CopyFrom(Operation(id=name, kind=OPERATION_KIND_REBOOT, check="ssh", since_ms=at_s * 1000))
+        story.put(f"host/{name}", host)
+    assert [(one.promise, one.what[:1]) for one in story.history.broken] == [(ITSELF, "b")]
+
+
+def test_the_checker_blames_an_operation_that_is_stored_again_and_again() -> None:
+    story, host = Story("1m:9"), failing("a", since_s=1)
+    for number in range(REVISIONS_OF_AN_OPERATION + 3):
+        host.operation.CopyFrom(Operation(id="a", kind=OPERATION_KIND_REBOOT, check="ssh", since_ms=1000))
+        host.operation.message = f"try {number}"
+        story.put("host/a", host)
+    assert [one.promise for one in story.history.broken] == [EFFORT]
+    tries = [("DELETE", "/tasks/t")] * (TRIES_OF_A_TASK + 2)
+    assert [one.promise for one in seldom(tries, restarts=1)] == [EFFORT]
+    assert list(seldom([*tries[1:], *[("GET", "/tasks/t")] * 99], restarts=1)) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "most", "blamed"),
+    [
+        (ScenarioHost(outcome=OUTCOME_DONE), "", False),
+        (ScenarioHost(), "", True),
+        (ScenarioHost(outcome=OUTCOME_FAILED), "", True),
+        (ScenarioHost(outcome=OUTCOME_FAILED, accepted=True), "", False),
+        (ScenarioHost(outcome=OUTCOME_FAILED), "1", False),
+    ],
+    ids=["back", "not back", "failed", "a person went on", "it may fail"],
+)
+def test_the_checker_blames_a_second_wave_after_a_bad_first_one(first: ScenarioHost, most: str, blamed: bool) -> None:
+    story, waiting = Story("1m:9"), ScenarioHost(name="b")
+    first.name, first.operation_id = "a", "op1"
+    story.put("scenario/s", Scenario(id="s", wave_size="1", max_failures=most, host=[first, waiting]))
+    waiting.operation_id = "op2"
+    story.put("scenario/s", Scenario(id="s", wave_size="1", max_failures=most, host=[first, waiting]))
+    assert [one.promise for one in story.history.broken] == [WAVE] * blamed
+
+
+@pytest.mark.parametrize(
+    ("stage", "kind", "minutes"),
+    [
+        (STAGE_APPROVAL, OPERATION_KIND_REBOOT, 5),
+        (STAGE_CONFIRMING, OPERATION_KIND_REBOOT, 30),
+        (STAGE_RUNNING, OPERATION_KIND_REBOOT, 30),
+        (STAGE_RUNNING, OPERATION_KIND_REDEPLOY, 1440),
+        (STAGE_VERIFYING, OPERATION_KIND_REBOOT, 30),
+        (STAGE_ENDING, OPERATION_KIND_REBOOT, 10),
+    ],
+)
+def test_the_checker_blames_an_approval_that_is_held_beyond_its_bound(
+    stage: Stage, kind: OperationKind, minutes: int
+) -> None:
+    host = Host(name="a", operation=Operation(stage=stage, kind=kind))
+    late_ms = (minutes + 3) * 60_000
+    assert not list(held_too_long(host, late_ms))
+    host.operation.task.add(id="t", created=True, verdict=VERDICT_OK)
+    assert [one.promise for one in held_too_long(host, late_ms)] == [HELD]
+    assert not list(held_too_long(host, minutes * 60_000))
 
 
 def test_the_checker_counts_hosts_that_are_given_up_and_blames_what_is_done_to_them() -> None:

@@ -19,11 +19,13 @@ class FakeRedfish:
     """Attributes:
     resets: of each machine, when they took effect (monotonic seconds).
     look: told of each reset just before it takes effect.
+    dead: machines whose controller answers nothing but an error.
     """
 
     address: str = ""
     resets: dict[str, list[float]] = field(default_factory=dict)
     look: Callable[[str], None] = lambda machine: None
+    dead: set[str] = field(default_factory=set)
 
     def reset(self, machine: str) -> None:
         self.look(machine)
@@ -53,10 +55,11 @@ def fake_redfish() -> Iterator[FakeRedfish]:
         def _answer(self) -> None:
             self.rfile.read(int(self.headers.get("content-length") or 0))
             machine, _, action = self.path.removeprefix(SYSTEMS).partition("/")
-            if action:
+            is_dead = machine in bmc.dead
+            if action and not is_dead:
                 bmc.reset(machine)
-            content = b"" if action else json.dumps(bmc.shown(machine)).encode()
-            self.send_response(204 if action else 200)
+            content = b"" if action or is_dead else json.dumps(bmc.shown(machine)).encode()
+            self.send_response(503 if is_dead else 204 if action else 200)
             self.send_header("content-length", str(len(content)))
             self.end_headers()
             self.wfile.write(content)
