@@ -60,6 +60,7 @@ class Journal:
         self._archive, self._clients, self._clock, self._sources = archive, clients, clock, sources
         self._newest: dict[str, int] = {}
         self._locations: dict[str, ObservedLocation] = {}
+        self._reasons: dict[str, str] = {}  # by location that is not followed, as logged last
         self._batch = _Batch()
         self._last_ms = 0
         self._is_set_back = False
@@ -129,6 +130,7 @@ class Journal:
             return  # what is lost is found again by comparing
         self._batch.rows.extend(step.rows)
         if step.gap:
+            self._warn(name, step.gap, "location")
             self._begin_gap(name, self.now_ms(), step.gap)
         if step.is_current:
             self._note_current(name)
@@ -145,9 +147,11 @@ class Journal:
     def lose_server(self, server: str, reason: str) -> None:
         """Nothing is heard from it."""
         if not self.trouble:
+            self._warn(server_name(server), reason, server)
             self._begin_gap(server_name(server), self.now_ms(), reason)
 
     def _note_current(self, name: str) -> None:
+        self._reasons.pop(name, None)
         self._batch.current.add(name)
         if (gap := self.gaps.pop(name, None)) is not None:
             self._end_gap(gap)
@@ -157,6 +161,11 @@ class Journal:
             self._batch.gaps[self._batch.gaps.index(gap)] = gap._replace(until_ms=self.now_ms())
         else:
             self._batch.ended[gap.cluster] = self.now_ms()
+
+    def _warn(self, name: str, reason: str, flag: str) -> None:
+        if self._reasons.get(name) != reason:
+            log.warning("%s (check --%s): %s; trying again", name, flag, reason)
+        self._reasons[name] = reason
 
     def _begin_gap(self, name: str, since_ms: int, reason: str) -> None:
         if name not in self.gaps:

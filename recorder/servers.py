@@ -16,6 +16,7 @@ from grpc import aio
 
 from cmspb.v1 import record_pb2, record_stubs
 from hqclient import Credentials
+from hqclient.errors import connection_words
 from hqclient.links import insecure_channel
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1 import service_stubs as nanny_stubs
@@ -116,7 +117,7 @@ class StreamedSource:
                 if feed.now_ms() // DAY_MS != day:
                     return ""
         except aio.AioRpcError as error:
-            why = error.details() or ""
+            why = connection_words(error.details() or "")
         except TimeoutError:
             why = "it is silent"
         finally:
@@ -190,7 +191,11 @@ class PolledSource:
                 try:
                     await _first(channels, lambda channel: self._poll_or_forget(channel, feed, since_ms))
                 except (aio.AioRpcError, TimeoutError) as error:
-                    why = error.details() if isinstance(error, aio.AioRpcError) else "it does not answer in time"
+                    why = (
+                        connection_words(error.details() or "")
+                        if isinstance(error, aio.AioRpcError)
+                        else "it does not answer in time"
+                    )
                     feed.lose_server(self.server, f"{self.server} cannot be followed: {why}")
                 await asyncio.sleep(self._every_s)
 

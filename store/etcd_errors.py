@@ -8,6 +8,7 @@ Everything that is not listed here is unknown, since a wrong "certainly not" wou
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Awaitable, Callable
 from typing import NoReturn
 
@@ -57,8 +58,19 @@ class WatchTokenRefused(Disconnected):
     """The same, said to a watch."""
 
 
+_REFUSED = re.compile(
+    r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): "
+    r"(?:Failed to connect to remote host: )?(.+)"
+)
+_UNRESOLVED = re.compile(r"errors resolving (\S+): \[.*lookup error: ?(.+)\]")
+
+
 def words_of(error: grpc.aio.AioRpcError) -> str:
-    return f"{error.code().name}: {error.details()}"
+    """What happened, as people say it: a channel's own words about a connection name its layers."""
+    details = error.details() or ""
+    if match := _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details):
+        return f"cannot connect to {match[1]}: {match[2]}"
+    return details or error.code().name.lower().replace("_", " ")
 
 
 def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:

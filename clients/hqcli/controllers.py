@@ -78,7 +78,8 @@ class ControllerOption:
             return f"{where} did not respond in time: raise --timeout, or {others}"
         if "Connection refused" in error.message:
             return f"{where} refuses connections: start it, or {others}"
-        return f"{where} cannot be reached ({error.message.rpartition('last error: ')[2]}): {others}"
+        reason = error.message.rpartition("last error: ")[2].removeprefix(f"cannot connect to {error.endpoint}: ")
+        return f"{where} cannot be reached ({reason}): {others}"
 
     def _context(self, name: str) -> Context | None:
         """The named context; else the current one."""

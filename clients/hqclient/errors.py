@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -30,6 +31,11 @@ UNSURE_REASONS = frozenset({"OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DO
 _TRY_LATER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
 # gRPC has no code for "never left": this is what it says when a call found no connection. Without retries of
 # gRPC's own (CHANNEL_OPTIONS) that is the only attempt.
+_REFUSED: Final = re.compile(
+    r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): "
+    r"(?:Failed to connect to remote host: )?(.+)"
+)
+_UNRESOLVED: Final = re.compile(r"errors resolving (\S+): \[.*lookup error: ?(.+)\]")
 _NO_CONNECTION = "failed to connect to all addresses"
 _WITHOUT_WORD_FROM_HQ = frozenset(
     {
@@ -137,7 +143,14 @@ def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
     """What gRPC raised, with HQ's details. Details that cannot be read are treated as absent."""
     text = error.details() or ""
     sent = not text.startswith(_NO_CONNECTION)
-    return decode_status(error.code(), text, _details_bytes(error), endpoint, sent=sent)
+    words = text if sent else connection_words(text)
+    return decode_status(error.code(), words, _details_bytes(error), endpoint, sent=sent)
+
+
+def connection_words(details: str) -> str:
+    """A channel's word about a connection that it could not open, without the names of its layers."""
+    match = _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details)
+    return f"cannot connect to {match[1]}: {match[2]}" if match else details
 
 
 def decode_status(

@@ -114,7 +114,7 @@ class HqLocationFollower:
                 self._snapshot = {}
             case Interrupted(error, _):
                 self._is_cut = True
-                log.info("location %s: %s", self.name, error)
+                log.info("location %s cannot be followed (check --location): %s; trying again", self.name, error)
         came, self._came = self._came, asyncio.Event()
         came.set()
 

@@ -145,7 +145,9 @@ class Probes:
         for replica, took_s in zip(replicas, answered, strict=True):
             self._judge(replica, took_s)
         if all(took_s is None for took_s in answered) and health.seen_at < began:
-            unheard = f"no replica answered a probe within {self._timeout_s:g} s"
+            asked = ", ".join(replica.address for replica in replicas)
+            silence = f"no replica ({asked}) answered a probe within {self._timeout_s:g} s"
+            unheard = f"{silence}: check `replicas` in --config"
             health.record_unreachable(self._objection or health.error or unheard)
 
     async def keep_probing(self) -> None:

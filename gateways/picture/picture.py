@@ -143,7 +143,10 @@ class EndpointView:
             self._tell((), is_worth=self._look())
             if (error := str(condition.error or "")) != told:
                 told = error
-                log.warning("HQ cannot be followed: %s", error) if error else log.info("HQ is followed again")
+                if error:
+                    log.warning("HQ cannot be followed (check --hq): %s; trying again", error)
+                else:
+                    log.info("HQ is followed again")
             await condition.wait_for_change()
 
     def _look(self) -> bool:

@@ -29,10 +29,11 @@ from serving.errors import ServiceError
 from serving.flags import InputFile
 from store.embedded import EtcdFailed, EtcdNotFound
 from store.keys import Keys
-from store.port import Compacted, Store, StoreError
+from store.port import Compacted, Disconnected, Store, StoreError, Unavailable
 
 _OF_BACKUPS = (BadBackup, NothingToSave, ForeignRecords, NotEmpty, Disturbed, Unrehearsed)
 _TOLD = (*_OF_BACKUPS, Compacted, StoreError, ServiceError, EtcdFailed, EtcdNotFound, OSError)
+_AWAY = 5  # the exit code that all commands have for it
 _of = click.option("--of", type=click.Choice(list(SERVERS)), help=f"Whose records.  [default: {HQ.name}]")
 _prefix = click.option(
     "--prefix",
@@ -245,8 +246,10 @@ def _report_errors() -> Iterator[None]:
         yield
     except _TOLD as error:
         words = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
-        click.echo(f"hq: {words}", err=True)
-        sys.exit(1)
+        is_away = isinstance(error, Unavailable | Disconnected)
+        step = ": check --etcd, and whether etcd runs" if is_away else ""
+        click.echo(f"hq: {words}{step}", err=True)
+        sys.exit(_AWAY if is_away else 1)
 
 
 def _run(main: Coroutine[Any, Any, None]) -> None:

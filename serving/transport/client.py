@@ -10,6 +10,7 @@ It repeats nothing: a call that failed says whether it may have been carried out
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import re
 import ssl
@@ -128,7 +129,7 @@ class Channel:
                 where = host.strip("[]"), int(port)
                 await loop.create_connection(lambda: protocol, *where, ssl=context, server_hostname=name)
         except (OSError, ValueError) as error:
-            connection.abort(str(error) or type(error).__name__)
+            connection.abort(_reason(error))
 
     def _retire_connection(self, connection: ClientConnection, reason: str) -> None:
         if self._current is not connection:
@@ -168,3 +169,10 @@ def _encode_header(name: str, value: str | bytes) -> bytes:
     if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _VALUE.fullmatch(text):
         raise unsent(f"the metadata {name[:100]!r} cannot be sent", codes.INTERNAL)
     return hpack.encode([(name.encode(), text.encode())])
+
+
+def _reason(error: Exception) -> str:
+    """The system's own word for it, if there is one."""
+    return (
+        os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
+    )

@@ -56,7 +56,7 @@ class Hq:
             ready = await self._instances(coming, READINESS_FILTER_READY)
             missing = await self._instances(returning, READINESS_FILTER_NOT_READY)
         except (HqApiError, ServiceError) as error:
-            return HqView(problem=f"HQ does not answer: {error}")
+            return HqView(problem=f"HQ does not answer (check --location): {error}")
         return HqView(ready, missing)
 
     async def _instances(self, nodes: Sequence[str], readiness: ReadinessFilter) -> dict[str, set[str]]:

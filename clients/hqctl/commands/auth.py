@@ -68,6 +68,7 @@ def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str
 
     from hqclient.credential_files import BadCredentials
     from hqclient.credentials import Credentials
+    from hqclient.errors import decode
 
     async def ask() -> struct_pb2.Struct:
         request = struct_pb2.Struct()
@@ -87,7 +88,7 @@ def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str
     except BadCredentials as error:
         complain(str(error))
     except grpc.aio.AioRpcError as error:
-        complain(f"{session.servers[0]}: {error.details()}")
+        sys.exit(session.tell(decode(error, session.servers[0]), writing=False))
     else:
         found: list[dict[str, Any]] = json_format.MessageToDict(answer).get("calls", [])
         return found

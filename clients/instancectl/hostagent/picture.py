@@ -233,7 +233,8 @@ class NodeInstances:
 
     def _complain(self, failed: UpstreamError) -> None:
         if self.trouble != str(failed):
-            logging.getLogger(__name__).warning("the node's instances cannot be watched: %s", failed)
+            words = "the node's instances cannot be watched (check --server): %s; trying again"
+            logging.getLogger(__name__).warning(words, failed)
         self.trouble = str(failed)
 
 

@@ -137,7 +137,7 @@ class HqSource:
         except HqApiError as error:
             if error.reason in ("NOT_FOUND", "WRONG_NODE"):
                 return self._absent(error)
-            return SourceTrouble(f"HQ is unreachable: {error}")
+            return SourceTrouble(f"HQ is unreachable (check --server or --host-agent): {error}; trying again")
         return self._present(answer)
 
     def _present(self, answer: pb.GetRevisionResponse) -> Update:

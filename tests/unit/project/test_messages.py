@@ -23,6 +23,7 @@ NOWHERE: Final = "127.0.0.1:1"
 NO_FILE: Final = "/proc/no/such"  # which not even root can make
 NEXT_STEP: Final = re.compile(r"[:;,(] ?(or )?(give|write|choose|name|check|create|read|remove|start|repair)\b")
 INTERNALS: Final = re.compile(r"StatusCode|Traceback|\[Errno|grpc\.|protobuf|UNAVAILABLE|last error|object at 0x")
+ASKS: Final = re.compile(r"start it|name (an)?other|Name other|names others|check --|next: ", re.IGNORECASE)
 WRONG_ADDRESSES: Final = {"a:b": "'b' is not a valid port", "http://a:1": "without a scheme"}
 
 # What one command needs besides the option in question, where its own table of options does not say so.
@@ -130,7 +131,7 @@ def good_value(param: click.Parameter, files: dict[str, str]) -> str:
     if isinstance(param.type, click.Choice):
         return str(param.type.choices[0])
     if isinstance(param.type, click.Path):
-        return files["policy"] if param.type.file_okay else "made"
+        return files.get("policy", "no-file") if param.type.file_okay else "made"
     return NOWHERE if has_address(param) else "1"
 
 
@@ -173,3 +174,26 @@ def test_a_wrong_address_or_file_is_named_with_its_flag_the_reason_and_the_next_
                 given = f"x={value}" if "=" in str(param.metavar) else value
                 faults.append(fault_of(path, words_of(path, command, files, flag, given), param, value, why))
     assert "\n".join(filter(None, faults)) == ""
+
+
+# These do not end while nobody answers: they say so and go on, or change this machine's files only.
+GOES_ON: Final = re.compile(r"hqctl (watch|events|wait|top|report)|nanny (target|activate|rollback|status)|hq restore")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("program", ["hqctl", "nanny", "walle", "cms", "hq"])
+def test_a_server_that_is_away_is_named_with_the_next_step_by_every_command(program: str) -> None:
+    faults = []
+    for path, command in LEAVES:
+        if path[0] != program or SERVES.fullmatch(named(path)) or GOES_ON.fullmatch(named(path)):
+            continue
+        for param in filter(has_address, command.params):
+            where = f"x={NOWHERE}" if "=" in str(param.metavar) else NOWHERE
+            words = words_of(path, command, {}, param.opts[0], where)
+            words += ["--timeout", "1s"] if any("--timeout" in one.opts for one in command.params) else []
+            answer = CliRunner().invoke(cli(program), words, env={"HQ_CONFIG": ""})
+            away = answer.exit_code in (Exit.UNAVAILABLE, Exit.TIMEOUT, Exit.OUTCOME_UNKNOWN)
+            said = answer.output.strip()
+            if not away or NOWHERE not in said or INTERNALS.search(said) or not ASKS.search(said):
+                faults.append(f"{named(path)} {param.opts[0]}: {answer.exit_code}: {said or answer.exception!r}")
+    assert "\n".join(faults) == ""
