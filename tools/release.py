@@ -2,16 +2,19 @@
 
 DIR gets the wheels and sdists, the list of third-party packages (SBOM, CycloneDX), the changelog's section, and
 SHA256SUMS. Everything is built from a copy of the commit, not from the work tree, and has the commit's time: twice from
-one commit gives the same wheels.
+one commit gives the same files.
 """
 
+import gzip
 import hashlib
+import io
 import json
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 from pathlib import Path
 
@@ -47,7 +50,10 @@ def release(commit: str, target: Path) -> tuple[Path, str]:
         version = (tree / "VERSION").read_text().strip()
         run(sys.executable, "-m", "tools.packages", Path(folder) / "dist", cwd=tree)
         for path in (Path(folder) / "dist").glob("*/hq_*"):
-            shutil.copy2(path, target)
+            if path.name.endswith(".tar.gz"):
+                repack(path, target / path.name, int(os.environ["SOURCE_DATE_EPOCH"]))
+            else:
+                shutil.copy2(path, target)
         (target / f"hq-registry-{version}.cdx.json").write_text(list_of_packages(tree, version))
         (target / "CHANGES.md").write_text(changes((tree / "CHANGELOG.md").read_text(), version))
     (target / "SHA256SUMS").write_text(checksums(target))
@@ -58,6 +64,19 @@ def copy_commit(commit: str, target: Path) -> None:
     target.mkdir()
     archive = subprocess.run(("git", "archive", commit), cwd=ROOT, check=True, stdout=subprocess.PIPE).stdout
     subprocess.run(("tar", "-x"), cwd=target, check=True, input=archive)
+
+
+def repack(source: Path, target: Path, time_s: int) -> None:
+    """The same archive, independent of when, where and by whom it was made: setuptools writes all of that into it."""
+    content = io.BytesIO()
+    with tarfile.open(source) as made, tarfile.open(fileobj=content, mode="w", format=tarfile.PAX_FORMAT) as plain:
+        for member in sorted(made, key=lambda each: each.name):
+            member.mtime, member.pax_headers = time_s, {}
+            member.uid = member.gid = 0
+            member.uname = member.gname = ""
+            member.mode = 0o755 if member.isdir() or member.mode & 0o100 else 0o644
+            plain.addfile(member, made.extractfile(member) if member.isfile() else None)
+    target.write_bytes(gzip.compress(content.getvalue(), mtime=time_s))
 
 
 def list_of_packages(tree: Path, version: str) -> str:

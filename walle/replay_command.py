@@ -18,7 +18,7 @@ from hqcli.recorder import RECORDER, RecorderProcesses
 from hqcli.terminal import print_table, warn
 from serving import yamltext
 from serving.clock import SystemClock
-from serving.flags import Duration, usage_errors
+from serving.flags import Duration, InputFile, usage_errors
 from walle.fuses.fuse import Moment
 from walle.fuses.limits import BadLimit, Limits, parse_limit
 from walle.other_limits import FuseTrip, LimitsComparison, compare_limits
@@ -26,7 +26,7 @@ from walle.replay import FuseRepetition, repeat_fuses
 from wallepb.v1.project_pb2 import FuseEntry
 
 _MOST_SHOWN: Final = 50
-_FILE: Final = click.Path(exists=True, dir_okay=False, path_type=Path)
+_FILE: Final = InputFile(Path)
 _SAMPLE: Final = "{web: {UNREACHABLE: [1d:2]}, global: {max_rebooted_hosts: [1d:20]}}"
 
 
