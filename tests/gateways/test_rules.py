@@ -16,6 +16,8 @@ and tests/gateways.
 | HQ away for five minutes, in real time (long) | here | here | here |
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
+| two gateways behind a balancer, one of which knows nothing (long) | here | here | here |
+| … which a client asks in turn | `changes_only_by` | `index_of_another` | `comes_back_to_another` |
 | an empty service, a deleted one, one that never was (long) | here | here | here |
 | 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
 | … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
@@ -101,14 +103,16 @@ async def _soon(holds: Callable[[], Awaitable[None]]) -> None:
 
 
 class Three:
-    """A gateway of each kind before one HQ."""
+    """A gateway of each kind before one HQ. `name`: of these three, if there are more."""
 
-    def __init__(self, started: Programs, hq: Registry | str) -> None:
-        self._started, self._hq = started, hq
+    def __init__(self, started: Programs, hq: Registry | str, name: str = "") -> None:
+        self._started, self._hq, self._name = started, hq, name
         self._gateways: dict[str, GatewayProcess] = {}
 
     async def start(self, *, until_ready: bool = True) -> None:
-        found = [self._started.gateway(kind, self._hq, until_ready=until_ready) for kind in SAYS]
+        found = [
+            self._started.gateway(kind, self._hq, name=kind + self._name, until_ready=until_ready) for kind in SAYS
+        ]
         self._gateways = dict(zip(SAYS, await asyncio.gather(*found), strict=True))
 
     async def say(self, expected: Sequence[str], service: str = "web", location: str = "") -> None:
@@ -157,6 +161,13 @@ class Three:
         """SIGKILL, and they start again on what they saved."""
         await asyncio.gather(*(gateway.kill() for gateway in self._gateways.values()))
         await asyncio.gather(*(gateway.again() for gateway in self._gateways.values()))
+
+    async def lose_all(self) -> None:
+        """SIGKILL, and they start again with nothing."""
+        for gateway in self._gateways.values():
+            await gateway.kill()
+            gateway.forget()
+            await gateway.again(until_ready=False)
 
     async def have_saved(self, *words: str) -> None:
         await asyncio.gather(*(gateway.is_saved(*words) for gateway in self._gateways.values()))
@@ -273,6 +284,27 @@ async def test_gateways_that_start_while_a_location_is_away_show_the_others(star
     await three.come_to_say(["10.0.0.1"])
     await three.say(UNKNOWN, "db")
     await three.say(ABSENT, "db", "east")
+
+
+@pytest.mark.long
+async def test_of_two_gateways_behind_a_balancer_the_one_that_knows_nothing_denies_nothing(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    first, second = Three(started, hq), Three(started, hq, "-b")
+    for three in (first, second):
+        await three.start()
+        await three.come_to_say(["10.0.0.1"])
+
+    hq.pause()
+    await first.lose_all()
+    assert await first.pages("/readyz") == [(503,)] * 3  # a balancer that asks for it leaves them out
+    assert await second.pages("/readyz") == [(200,)] * 3
+    await first.say(UNKNOWN)  # and one that does not hears no empty answer
+    await second.say(["10.0.0.1"])
+    hq.resume()
+    await hq.put("web-2", host="10.0.0.2")
+    for three in (first, second):
+        await three.come_to_say(["10.0.0.1", "10.0.0.2"])
 
 
 @pytest.mark.long

@@ -1,7 +1,8 @@
 """The judges of `serving/transport/`: clients and suites that others wrote, unmodified, installed by package name.
 
-`make judges` runs all that are on this machine, two at a time, and says of the others how to get them (`python -m tests.judges
---install`, into $HQ_JUDGES or ~/.cache/hq-judges). `--only NAME` runs one, `--list` names them.
+`make judges` runs all that are on this machine, two at a time, and says of the others how to get them
+(`python -m tests.judges --install`, into $HQ_JUDGES or ~/.cache/hq-judges). `--only NAME` runs one, `--list`
+names them.
 
 Read downward: `judges` (all of them) → `suites` (h2spec, connectconformance), `interop` (gRPC's own clients), `curl`,
 `everyday`, `prometheus`, `javascript` (tools and libraries against a real HQ, `replica`) → `tools` (which version, and

@@ -148,8 +148,7 @@ async def _kill_each(edge: _Edge) -> None:
 async def _know_nothing(edge: _Edge) -> None:
     for gateway in edge.gateways:
         await gateway.kill()
-    for kept in edge.at.hq.log.parents[1].glob("xds-*/state/*"):
-        kept.unlink()
+        gateway.forget()
     edge.at.hq.pause()
     try:
         for gateway in edge.gateways:

@@ -355,26 +355,6 @@ async def consul_traefik(directory: Path) -> Verdict:
     return verdict
 
 
-async def consul_spring(directory: Path) -> Verdict:
-    """Spring Cloud Consul, as the example sets it up."""
-    folder, version = await tools.spring()
-    verdict, log = Verdict(version), directory / "found.log"
-    order = ("java", "-cp", f"{folder}/*:{tools.SPRING}", tools.SPRING / "Follow.java", "web")
-    async with world(directory, "consul") as at:
-        port = f"--spring.cloud.consul.port={at.gateway.http.rpartition(':')[2]}"
-
-        async def shows(id_: str) -> None:
-            await within(lambda: _last(log) == f"found {_place(at, id_)}")
-
-        async def both() -> None:
-            await within(lambda: _last(log) == f"found {' '.join(_place(at, id_) for id_ in PAIR)}", _START_S)
-
-        async with started((*order, port), log):
-            await verdict.case("both instances are found", both(), _START_S)
-            await follow(verdict, at, shows)
-    return verdict
-
-
 def _place(at: World, id_: str) -> str:
     return f"{_address(id_)}:{at.ports[id_]}"
 

@@ -18,9 +18,11 @@ from tests.judges import (
     haproxy,
     interop,
     javascript,
+    kubernetes,
     nginx,
     one_percent,
     prometheus,
+    spring,
     suites,
 )
 from tests.judges.verdict import Missing, Verdict
@@ -68,8 +70,9 @@ JUDGES: Final[dict[str, Judge]] = {
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
     "consul-prometheus": gateway_judges.consul_prometheus,
-    "consul-spring": gateway_judges.consul_spring,
+    "consul-spring": spring.spring,
     "consul-traefik": gateway_judges.consul_traefik,
+    "kubernetes": kubernetes.kubernetes,
 }
 
 

