@@ -31,7 +31,7 @@ _TIMED = (1, 4)  # the replicas whose lookups are timed: one that clients come t
 # Clients and other replicas have machines of their own: here they get what replicas with timed lookups leave.
 _ELSEWHERE = ("chrt", "--idle", "0") if shutil.which("chrt") else ("nice", "-n", "19")
 # All of them come from one address here.
-_ROOM = tuple(
+ROOM = tuple(
     word
     for limit in ("streams", "streams-per-peer", "calls", "calls-per-peer", "connections", "connections-per-peer")
     for word in (f"--max-{limit}", "20000")
@@ -46,7 +46,7 @@ async def run(bench: Bench) -> None:
     program = await tools.go_program("reconnecting", directory / "go")
     if program is None:
         bench.say(f"{GROUP:10} {tools.NO_GO}: Python only")
-    async with stand(directory, 23_000, _ROOM, replicas=0) as made, AsyncExitStack() as stack:
+    async with stand(directory, 23_000, ROOM, replicas=0) as made, AsyncExitStack() as stack:
         flags = [kept_addresses() for _ in range(3)]
         replicas = [await _started(made, stack, 0, flags[0])]
         addresses = ",".join(one[1] for one in flags)
@@ -111,7 +111,7 @@ async def _without_watches(
 async def _started(made: Stand, stack: AsyncExitStack, number: int, flags: Sequence[str]) -> ReplicaProcess:
     log = made.directory / f"replica-{number}.log"
     enter = () if number in _TIMED else _ELSEWHERE
-    replica = ReplicaProcess([made.etcd.endpoint], PREFIX, log, [*flags, *_ROOM], enter=enter)
+    replica = ReplicaProcess([made.etcd.endpoint], PREFIX, log, [*flags, *ROOM], enter=enter)
     stack.push_async_callback(replica.kill)
     await replica.start()
     return replica

@@ -9,6 +9,7 @@ import subprocess
 from pathlib import Path
 
 GRPC_GO = "v1.84.0"
+_CONSUL_API = "v1.34.0"
 NO_GO = f"go is not installed, or cannot have google.golang.org/grpc {GRPC_GO}"
 _PACKAGES = {"h2load": "nghttp2-client", "wrk": "wrk"}  # as Debian and Ubuntu call them
 
@@ -37,12 +38,24 @@ def _version(tool: str) -> str:
 
 
 async def go_program(name: str, directory: Path) -> Path | None:
-    """A program of `go/`, compiled in a directory that is made for it; None: that cannot be done here."""
+    """A program of `go/`, compiled in a directory that is made for it; None: that cannot be done here.
+
+    It may import our own client and Consul's.
+    """
     if shutil.which("go") is None:
         return None
     directory.mkdir()
     shutil.copy(Path(__file__).parent / "go" / f"{name}.go", directory / "main.go")
-    for step in ("mod init bench", f"get google.golang.org/grpc@{GRPC_GO}", "mod tidy", f"build -o {name} ."):
+    ours = Path(__file__).parents[2] / "clients" / "go"
+    uses = f"-require=example.com/hq@v0.0.0 -replace=example.com/hq={ours}"
+    uses += f" -require=github.com/hashicorp/consul/api@{_CONSUL_API}"
+    for step in (
+        "mod init bench",
+        f"mod edit {uses}",
+        f"get google.golang.org/grpc@{GRPC_GO}",
+        "mod tidy",
+        f"build -o {name} .",
+    ):
         process = await asyncio.create_subprocess_exec(
             "go", *step.split(), cwd=directory, stdin=asyncio.subprocess.DEVNULL, stderr=asyncio.subprocess.DEVNULL
         )
