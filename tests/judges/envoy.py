@@ -17,7 +17,7 @@ from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, programs
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples/gateways/envoy.yaml"
-_COUNT: Final = 20
+_COUNT: Final = 200
 QUIET_S: Final = 3.0
 
 
@@ -69,7 +69,7 @@ async def _follows(directory: Path, form: str) -> Verdict:
         try:
             await within(lambda: bool(at.answered))
             at.failed.clear()  # before Envoy had its first endpoints
-            await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 120.0)
+            await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 240.0)
             await verdict.case("weights of 90 and 10 are the shares of requests", _weights(at, port), 60.0)
             await verdict.case("a killed gateway", _kill_gateway(at, gateway), 90.0)
         finally:

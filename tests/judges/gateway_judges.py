@@ -15,7 +15,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
-from tests.judges.gateway_world import PAIR, World, follow, within, world
+from tests.judges.gateway_world import MANY, PAIR, World, follow, within, world
 from tests.judges.processes import ROOT, free_port, must, run, started
 from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
@@ -89,7 +89,14 @@ async def _calls(directory: Path, version: str, order: Sequence[str | Path]) -> 
             assert 0.06 < light / _WEIGHED < 0.14, f"{light} of {_WEIGHED} calls"
             await at.weigh(web_1=100, web_2=100)
 
+        async def growth() -> None:
+            await at.grow()
+            await within(lambda: _said(lines(), 10).count("ok many") >= _SETTLED, _START_S)
+            await at.shrink()
+            await within(lambda: "ok many" not in _said(lines(), 20), _START_S)
+
         await verdict.case("both instances are called", both(), _START_S)
+        await verdict.case(f"2 to {MANY} to 2", growth(), 2 * _START_S)
         await verdict.case("weights of 90 and 10 are the shares of calls", by_weight(), _START_S)
         await follow(verdict, at, _settled(log))
         await verdict.case("no call failed", none_failed())

@@ -15,6 +15,8 @@ from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, Programs, Registry, programs
 
 PAIR: Final = ("web-1", "web-2")
+MANY: Final = 200
+_LABELS: Final = {"app-protocol": "grpc"}
 _CHANGES: Final = 200
 _PATIENCE_S: Final = 30.0
 _QUIET_S: Final = 3.0  # in which a client shows that it goes on undisturbed
@@ -25,7 +27,7 @@ class World:
     """Two instances of `web`, of which one is ready at a time after the first change.
 
     Attributes:
-        ports: of the servers that the instances are, by id.
+        ports: of the servers that the instances are, by id; `many`: one that answers at every address.
     """
 
     programs: Programs
@@ -45,6 +47,17 @@ class World:
         """Two changes: the other one is ready."""
         await self.only(PAIR[self.ready == PAIR[0]])
 
+    async def grow(self) -> None:
+        """198 more instances, which all say `many`."""
+        for number in range(3, MANY + 1):
+            host = f"127.0.1.{number}"
+            await self.hq.put(f"web-{number}", host=host, port=self.ports["many"], labels=_LABELS)
+
+    async def shrink(self) -> None:
+        """The pair is left."""
+        for number in range(3, MANY + 1):
+            await self.hq.delete(f"web-{number}")
+
     async def weigh(self, **weights: int) -> None:
         """Give instances weights: `weigh(web_1=90)`."""
         for name, weight in weights.items():
@@ -57,12 +70,12 @@ async def world(directory: Path, kind: str, *flags: str) -> AsyncIterator[World]
     log = directory / "who.log"
     async with (
         programs(directory) as running,
-        started((sys.executable, "-m", "tests.judges.who_server", *PAIR), log),
+        started((sys.executable, "-m", "tests.judges.who_server", *PAIR, "many"), log),
     ):
         ports = await _ports(log)
         hq = await running.registry()
-        for number, (id_, port) in enumerate(ports.items(), 1):
-            await hq.put(id_, host=f"127.0.0.{number}", port=port, labels={"app-protocol": "grpc"})
+        for number, id_ in enumerate(PAIR, 1):
+            await hq.put(id_, host=f"127.0.0.{number}", port=ports[id_], labels=_LABELS)
         yield World(running, hq, await running.gateway(kind, hq, *flags), ports)
 
 
@@ -70,7 +83,7 @@ async def _ports(log: Path) -> dict[str, int]:
     async with asyncio.timeout(_PATIENCE_S):
         while True:
             lines = [line.split() for line in log.read_text().splitlines() if line.startswith("listening ")]
-            if len(lines) == len(PAIR):
+            if len(lines) == len(PAIR) + 1:
                 return {name: int(port) for _, name, port in lines}
             await asyncio.sleep(0.05)
 

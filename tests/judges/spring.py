@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.judges import tools
-from tests.judges.gateway_world import PAIR, follow, within, world
+from tests.judges.gateway_world import MANY, PAIR, follow, within, world
 from tests.judges.haproxy import say_who
 from tests.judges.processes import free_port, started
 from tests.judges.verdict import Verdict
@@ -28,7 +28,9 @@ async def spring(directory: Path) -> Verdict:
     for name in ("follow", "call"):
         (directory / name).mkdir()
     await _follows(verdict, directory / "follow", order)
-    await verdict.case(f"{_ROLL_OUTS} roll-outs under load", _roll_out(directory / "call", order), 3 * _START_S)
+    await verdict.case(
+        f"1 to {MANY} to 1 and {_ROLL_OUTS} roll-outs under load", _roll_out(directory / "call", order), 3 * _START_S
+    )
     return verdict
 
 
@@ -71,6 +73,8 @@ async def _roll_out(directory: Path, order: tuple[str | Path, ...]) -> None:
         server = await _take_over(hq, 0, port)
         await stack.enter_async_context(started((*order, tools.SPRING / "Call.java", "web", _port(front)), log))
         await within(lambda: len(_lines(log, "ok")) > 0, _START_S)
+        many = await asyncio.start_server(say_who, "0.0.0.0", free_port())
+        await _grow_and_shrink(hq, many.sockets[0].getsockname()[1], log)
         for number in range(1, _ROLL_OUTS + 1):
             following = await _take_over(hq, number, port)
             await _is_called(log, f"127.0.3.{number + 1}:{port}")
@@ -80,9 +84,20 @@ async def _roll_out(directory: Path, order: tuple[str | Path, ...]) -> None:
             await server.wait_closed()
             server = following
         server.close()
+        many.close()
     said = _lines(log, "ok", "error")
     failed = [line for line in said if line.startswith("error")]
     assert not failed, f"{len(failed)} of {len(said)} calls failed: {failed[:3]}"
+
+
+async def _grow_and_shrink(hq: Registry, port: int, log: Path) -> None:
+    hosts = [f"127.0.4.{number}" for number in range(1, MANY)]
+    for host in hosts:
+        await hq.put(f"web-{host}", host=host, port=port)
+    await within(lambda: any("127.0.4." in line for line in _lines(log, "ok")[-20:]), _START_S)
+    for host in hosts:
+        await hq.delete(f"web-{host}")
+    await within(lambda: not any("127.0.4." in line for line in _lines(log, "ok")[-20:]), _START_S)
 
 
 async def _is_called(log: Path, place: str) -> None:

@@ -1,5 +1,6 @@
 """Servers that say who they are, one for each name: `listening NAME PORT`, at one port of 127.0.0.1, 127.0.0.2, ...
 
+The one named `many` has a port of its own at every address.
 `Who` answers the name, `Served` how many calls of `Who` this server has answered.
 
 python -m tests.judges.who_server NAME...
@@ -35,9 +36,10 @@ async def serve(names: list[str]) -> None:
         }
         server = grpc.aio.server(options=[("grpc.so_reuseport", 0)])
         server.add_generic_rpc_handlers([grpc.method_handlers_generic_handler("judged.Who", handlers)])
-        port = server.add_insecure_port(f"127.0.0.{number}:{port}")
+        found = server.add_insecure_port("0.0.0.0:0" if name == "many" else f"127.0.0.{number}:{port}")
         await server.start()
-        print(f"listening {name} {port}", flush=True)
+        print(f"listening {name} {found}", flush=True)
+        port = port or found
         servers.append(server)
     await asyncio.gather(*(server.wait_for_termination() for server in servers))
 
