@@ -57,6 +57,7 @@ class SnapshotRow:
     is_head: bool
     current: str
     level: str
+    configuration: str  # what describes it in HQ: the id of its revision; empty: nothing does
     target: str
     may_change: bool
     retry: str  # its target, where the work towards it failed; empty: there is nothing to do again
@@ -119,6 +120,7 @@ def _row(
         is_head=snapshot == head,
         current=current,
         level=_LEVELS.get(current, "unknown"),
+        configuration=_configuration(snapshot, made.get(snapshot)) if current else "",
         target=target,
         may_change=may_change,
         retry=target if state is not None and has_failed(state) else "",
@@ -133,6 +135,10 @@ def _row(
 def _way(service: pb.Service, snapshot: str, made: dict[str, pb.Snapshot]) -> str:
     active = made.get(active_of(service))
     return "on" if active is not None and _age(made.get(snapshot)) < _age(active) else "back"
+
+
+def _configuration(snapshot: str, made: pb.Snapshot | None) -> str:
+    return (made.revision_id if made is not None else "") or snapshot
 
 
 def has_failed(state: pb.SnapshotState) -> bool:

@@ -67,6 +67,17 @@ async def test_an_element_tells_author_date_and_comment_states_and_ticket(at: Wi
     assert HOSTILE not in prepared
 
 
+async def test_the_current_state_names_the_configuration_by_which_hq_knows_it(at: WithNanny) -> None:
+    """Of what does not exist there is none. Snapshots that run the same share one."""
+    same = "5e0f" * 10
+    for one in at.nanny.snapshots:
+        one.revision_id = same if one.id == OLD else ""
+    head, active, prepared = await at.elements()
+    assert "configuration" not in head
+    assert f'title="The revision {same} in HQ">{same[:12]}<' in active
+    assert "configuration" in prepared  # of an earlier version: the snapshot's own id
+
+
 async def test_an_old_snapshot_without_author_and_comment_is_shown_all_the_same(at: WithNanny) -> None:
     assert "None" not in (await at.elements())[1]
 
