@@ -133,6 +133,7 @@ class NannyClient(ControllerClient):
             "StopService": npb.StopServiceResponse,
             "UpdateService": npb.UpdateServiceResponse,
             "CreateSnapshot": npb.CreateSnapshotResponse,
+            "CreateService": npb.CreateServiceResponse,
         }
         return await self._order(request, answers[name])
 

@@ -41,8 +41,21 @@ class EditPages:
             return TemplatePage(
                 "missing.html", service, {"service": service, "troubles": [missing("Nanny", "--nanny")]}
             )
-        asked, may = await asyncio.gather(self._nanny.snapshot(service, ""), self._nanny.may(service))
+        asked, known, may = await asyncio.gather(
+            self._nanny.snapshot(service, ""), self._nanny.service(service), self._nanny.may(service)
+        )
         head = good(asked, pb.GetSnapshotResponse()).snapshot
+        if _is_absent(asked):  # a service without snapshots, or none at all: it begins here
+            return self._page(
+                service,
+                head,
+                b"",
+                may_change=may[0],
+                found=[] if _is_absent(known) else troubles(known),
+                asked=known,
+                is_new=_is_absent(known),
+                is_first=not isinstance(known, Trouble),
+            )
         return self._page(service, head, head.content, may_change=may[0], found=troubles(asked), asked=asked)
 
     async def send(self, visit: Visit, service: str) -> TemplatePage | Redirect:
@@ -50,6 +63,8 @@ class EditPages:
         back = url("services", service, "snapshots")
         if self._nanny is None:
             return result_redirect(back, missing("Nanny", "--nanny"), "")
+        if visit.form.get("step") == "create":
+            return await self._create(self._nanny, visit, service)
         content = _content(visit)
         request = pb.CreateSnapshotRequest(
             service_id=service,
@@ -65,6 +80,16 @@ class EditPages:
                 return result_redirect(back, failed, "Stored as the new HEAD. It runs nowhere until you activate it.")
         return await self._comparison_page(self._nanny, visit, request, failed)
 
+    async def _create(self, nanny: NannyClient, visit: Visit, service: str) -> Redirect:
+        """A service that has no snapshot yet."""
+        request = pb.CreateServiceRequest(
+            service_id=service, by=authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
+        )
+        failed = await nanny.order("CreateService", request)
+        return result_redirect(
+            url("services", service, "edit"), failed, f"{service} exists now. Write its description."
+        )
+
     async def _comparison_page(
         self, nanny: NannyClient, visit: Visit, request: pb.CreateSnapshotRequest, failed: Trouble | None
     ) -> TemplatePage:
@@ -76,14 +101,16 @@ class EditPages:
             nanny.order("CreateSnapshot", request),
         )
         head = good(asked, pb.GetSnapshotResponse()).snapshot
+        is_first = not request.parent and _is_absent(asked)
         changes = await asyncio.to_thread(difference, head, pb.Snapshot(id="edited", content=request.content))
         return self._page(
             request.service_id,
             head,
             request.content,
             may_change=may[0],
-            found=troubles(asked, failed, refused),
-            asked=asked,
+            found=troubles(failed, refused) if is_first else troubles(asked, failed, refused),
+            asked=pb.GetSnapshotResponse() if is_first else asked,
+            is_first=is_first,
             changes=changes,
             is_right=refused is None,
             typed=visit.form,
@@ -100,6 +127,8 @@ class EditPages:
         asked: object,
         changes: Sequence[tuple[str, str]] | None = None,
         is_right: bool = False,
+        is_new: bool = False,
+        is_first: bool = False,
         typed: Mapping[str, str] | None = None,
     ) -> TemplatePage:
         is_text = len(content) <= MOST_EDITED and content.decode("utf-8", "replace").encode() == content
@@ -111,11 +140,17 @@ class EditPages:
             "mark": content_mark(content),
             "changes": changes,
             "is_right": is_right,
+            "is_new": is_new,
+            "is_first": is_first,
             "may_change": may_change,
             "typed": typed or {},
             "troubles": found,
         }
-        return TemplatePage("edit.html", f"Edit {service}", shown, status_of(head.id, asked))
+        return TemplatePage("edit.html", f"Edit {service}", shown, status_of(service if is_first else head.id, asked))
+
+
+def _is_absent(answer: object) -> bool:
+    return isinstance(answer, Trouble) and answer.kind == "absent"
 
 
 def _content(visit: Visit) -> bytes:

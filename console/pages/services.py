@@ -70,6 +70,7 @@ class ServicePages:
             "floor_of": lambda one: floor_of(one, floors.get(one.key)),
             "wanted_of": wanted_of,
             "lacks": lacks,
+            "has_nanny": self._nanny is not None,
             "locations": locations(counted),
             "troubles": troubles(counted, *hidden_troubles(budgets)),
         }

@@ -113,7 +113,7 @@ class FakeNanny:
             npb.GetServiceRequest: lambda r: npb.GetServiceResponse(service=self._known(r.service_id)),
             npb.ListServicesRequest: lambda r: npb.ListServicesResponse(service=[self.web]),
             npb.ListSnapshotsRequest: lambda r: npb.ListSnapshotsResponse(snapshot=self._made(r.service_id)),
-            npb.GetSnapshotRequest: lambda r: npb.GetSnapshotResponse(snapshot=self._snapshot(r.snapshot_id)),
+            npb.GetSnapshotRequest: lambda r: npb.GetSnapshotResponse(snapshot=self._snapshot(r)),
             npb.ListInstancesRequest: lambda r: npb.ListInstancesResponse(
                 snapshot_id=r.snapshot_id, instance=self.rows
             ),
@@ -126,6 +126,7 @@ class FakeNanny:
             npb.StopServiceRequest: (npb.StopServiceResponse, UPLOAD),
             npb.UpdateServiceRequest: (npb.UpdateServiceResponse, UPLOAD),
             npb.CreateSnapshotRequest: (npb.CreateSnapshotResponse, UPLOAD),
+            npb.CreateServiceRequest: (npb.CreateServiceResponse, UPLOAD),
             npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
             npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
         }
@@ -157,11 +158,11 @@ class FakeNanny:
         self._known(service)
         return self.snapshots
 
-    def _snapshot(self, snapshot: str) -> npb.Snapshot:
-        for one in self.snapshots:
-            if one.id.startswith(snapshot):
+    def _snapshot(self, request: npb.GetSnapshotRequest) -> npb.Snapshot:
+        for one in self._made(request.service_id):
+            if one.id.startswith(request.snapshot_id):
                 return one
-        raise NotFound(f"snapshot {snapshot}: there is none")
+        raise NotFound(f"snapshot {request.snapshot_id}: there is none")
 
     def _ordering(self, answer: type[Any]) -> Any:
         def run(request: Any, call: Call) -> Answer:

@@ -376,3 +376,35 @@ async def test_what_nanny_does_not_take_is_said_and_stays_as_it_was_typed(at: Wi
     assert "line 1: is no description" in page
     assert "bad: [\n</textarea>" in page
     assert "Store as the new HEAD" not in page
+
+
+async def test_a_service_is_created_and_its_first_description_written(at: WithNanny) -> None:
+    assert "/services/shop/edit" in (await at.browser.get("/services?q=shop")).text
+    page = await at.browser.get("/services/shop/edit")
+    assert page.status_code == 404
+    assert "Create shop" in page.text
+    assert "<textarea" not in page.text
+    form = {"step": "create", "comment": "a new shop", "ticket": "OPS-10"}
+    answer = await at.browser.submit("/services/shop/edit", form)
+    assert answer.headers["location"] == "/services/shop/edit"
+    name, sent = at.nanny.orders[-1]
+    assert (name, sent.service_id, sent.by.ticket) == ("CreateService", "shop", "OPS-10")
+
+
+async def test_a_service_without_a_snapshot_gets_its_first_one(at: WithNanny) -> None:
+    at.nanny.snapshots.clear()
+    page = await at.browser.get("/services/web/edit")
+    assert page.status_code == 200
+    assert "Its first description" in page.text
+    form = {"content": "memory: 4", "head": ""}
+    compared = (await at.browser.submit("/services/web/edit", {**form, "step": "compare"})).text
+    assert "+memory: 4" in compared
+    assert "Nanny takes it." in compared
+    found = re.search(r'name="compared" value="(\w+)"', compared)
+    assert found is not None
+    await at.browser.submit("/services/web/edit", {**form, "step": "store", "compared": found[1]})
+    name, sent = at.nanny.orders[-1]
+    assert (name, sent.validate_only, sent.content) == ("CreateSnapshot", False, b"memory: 4\n")
+    bad = (await at.browser.submit("/services/web/edit", {"content": "bad: [", "head": "", "step": "compare"})).text
+    assert "bad: [\n</textarea>" in bad
+    assert "line 1: is no description" in bad
