@@ -79,6 +79,8 @@ def backup_save(file: str, of: str | None, every: bool, prefix: str, force: bool
     """
     if file == "-" and sys.stdout.isatty():
         raise click.UsageError("a backup is binary: redirect it to a file or pipe it to a program")
+    if file != "-" and not Path(file).absolute().parent.is_dir():
+        raise click.BadParameter(f"{file}: its folder is not there: create it, or choose another file")
     if every and (of or prefix):
         raise click.UsageError("--all: not together with --of or --prefix (set HQ_PREFIX, CMS_PREFIX, ... instead)")
     servers = SERVERS.values() if every else [SERVERS[of or HQ.name]]
