@@ -24,20 +24,35 @@ ARRIVES = Promise(
     "nanny/actions/worker.py: what it waits for is in the service's messages",
 )
 
+CAUGHT = Promise(
+    "CAUGHT",
+    "a roll-out of a snapshot that crashes ends, and not with success",
+    "nanny/rollout/judge.py and plan.py, and what the message of the snapshot says",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """What a reader found ready. Seconds; it was asked before `at`."""
+    """What a reader found ready. Seconds; it was asked before `at`. `excused`: those not ready whose node was dead."""
 
     at: float
     ready: tuple[str, ...]
+    excused: int = 0
 
 
 def check_served(looks: Sequence[Look], floor: int) -> Iterator[Violation]:
     """Every look."""
     for look in looks:
-        if len(look.ready) < floor:
-            yield SERVES.broken(f"{len(look.ready)} ready, the floor is {floor}", look)
+        if len(look.ready) + look.excused < floor:
+            dead = f", {look.excused} on dead nodes" if look.excused else ""
+            yield SERVES.broken(f"{len(look.ready)} ready{dead}, the floor is {floor}", look)
+
+
+def check_bad(outcomes: Mapping[str, str]) -> Iterator[Violation]:
+    """Every order for a snapshot that crashes: by its name, what became of it."""
+    for order, outcome in outcomes.items():
+        if outcome not in ("FAILED", "ROLLED_BACK"):
+            yield CAUGHT.broken(f"{order} for a snapshot that never starts is {outcome}")
 
 
 def check_orders(answers: Mapping[str, bool], history: Sequence[str]) -> Iterator[Violation]:

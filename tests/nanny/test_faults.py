@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.checker.orders import ONCE, SERVES, Look, check_orders, check_served
+from tests.checker.orders import CAUGHT, ONCE, SERVES, Look, check_bad, check_orders, check_served
 from tests.rig.nanny_run import NannyRun
 
 
@@ -16,12 +16,22 @@ async def test_the_floor_is_kept_and_orders_happen_once_whatever_is_killed_pause
     run = NannyRun(tmp_path, seed=1)
     await run.run(30.0)
     assert [str(one) for one in run.violations()] == []
+    assert run.bad
     assert run.arrived  # a Nanny that touches nothing is safe and useless
 
 
 def test_the_checker_finds_a_look_below_the_floor() -> None:
     [found] = check_served([Look(1.0, ("a", "b")), Look(1.1, ("a",))], 2)
     assert found.promise is SERVES
+    [found] = check_served([Look(1.0, ("a",), excused=1), Look(1.1, (), excused=1)], 2)
+    assert "0 ready, 1 on dead nodes" in found.what
+
+
+def test_the_checker_finds_a_roll_out_of_what_crashes_that_did_not_fail() -> None:
+    outcomes = {"a": "ROLLED_BACK", "b": "FAILED", "c": "REACHED", "d": "OPEN"}
+    found = list(check_bad(outcomes))
+    assert [one.what.split()[0] for one in found] == ["c", "d"]
+    assert all(one.promise is CAUGHT for one in found)
 
 
 def test_the_checker_finds_orders_that_were_lost_or_happened_twice_or_though_refused_or_by_nobody() -> None:

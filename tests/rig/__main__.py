@@ -147,7 +147,7 @@ def walle(duration: float, seed: int | None, out: Path | None) -> None:
 
 @_of_a_controller
 def nanny(duration: float, seed: int | None, out: Path | None) -> None:
-    """Nanny: processes killed, paused, cut off, replicas of HQ, too; the floor is kept, each order happens once."""
+    """Nanny: processes killed, paused, cut off, replicas of HQ and nodes, too; steps, aborts and bad snapshots."""
     run = NannyRun(*_begun("nanny", duration, seed, out), say)
     _ran(run.run(duration))
     broken = [str(one) for one in run.violations()]
@@ -157,9 +157,10 @@ def nanny(duration: float, seed: int | None, out: Path | None) -> None:
     accepted = sum(run.answers.values())
     click.echo(
         f"faults: {dict(run.struck)}; {accepted} of {len(run.answers)} orders accepted, {len(run.arrived)} roll-outs "
-        f"arrived, {len(run.looks)} looks, fewest ready {min((len(one.ready) for one in run.looks), default=0)}"
+        f"arrived, {len(run.bad)} bad ones caught, {len(run.looks)} looks, "
+        f"fewest ready {min((len(one.ready) for one in run.looks), default=0)}"
     )
-    click.echo("\n".join(broken[:10]) or "SERVES, ONCE and ARRIVES hold")
+    click.echo("\n".join(broken[:10]) or "SERVES, ONCE, CAUGHT and ARRIVES hold")
     sys.exit(1 if broken else 0)
 
 

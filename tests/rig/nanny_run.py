@@ -1,18 +1,20 @@
 """Nanny under faults: real processes of it, HQ and etcd, agents that follow HQ, orders that contradict each other.
 
 Faults: a process is killed, paused, cut off from HQ or from etcd, or its etcd stalls; a replica of HQ is killed or
-paused. A reader outside counts what is ready; tests/checker/orders.py judges. A run in which no roll-out ended has said
-nothing.
+paused; a node is dead for a while. Roll-outs have steps, some are aborted, and some are of a snapshot that crashes: it
+is ordered while nothing else is, so that what it breaks is its own. A reader outside counts what is ready;
+tests/checker/orders.py judges. A run in which no roll-out ended has said nothing.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import math
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AsyncExitStack, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -23,7 +25,7 @@ from hqpb.v1 import service_pb2 as hq_pb
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
 from store.embedded import EmbeddedEtcd
-from tests.checker.orders import ARRIVES, Look, check_orders, check_served
+from tests.checker.orders import ARRIVES, Look, check_bad, check_orders, check_served
 from tests.checker.violation import Violation
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
@@ -37,7 +39,9 @@ FLOOR: Final = SIZE - AWAY
 LEAST_ROLL_OUTS_PER_MINUTE: Final = 1
 _TERM_S: Final = 2.0
 _ARRIVE_S: Final = 90.0
+_DEADLINE_S: Final = 20
 _CALL_S: Final = 3.0
+_BACK_S: Final = 20.0  # after which a node that was dead serves again
 _FREE: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 _ACTIVE: Final = pb.CURRENT_STATE_ACTIVE
 _NAMES: Final = [f"web-{number}" for number in range(SIZE)]
@@ -69,6 +73,7 @@ class NannyRun:
     struck: Counter[str] = field(default_factory=Counter)
     arrived: set[tuple[str, int]] = field(default_factory=set)
     last: str = ""
+    bad: dict[str, str] = field(default_factory=dict)
 
     async def run(self, duration_s: float) -> None:
         """Strike for so long, then see whether it arrives."""
@@ -88,6 +93,7 @@ class NannyRun:
     def violations(self) -> Iterator[Violation]:
         """What does not hold."""
         yield from check_served(self.looks, FLOOR)
+        yield from check_bad(self.bad)
         yield from check_orders(self.answers, [comment for _, comment in self.history if comment])
         if self.last:
             yield ARRIVES.broken(self.last)
@@ -120,7 +126,8 @@ class NannyRun:
             process = await self._process(stack, name, (*nanny, "--location", location, *_FREE))
             self._seats.append(Seat(process, to_etcd, to_hq))
         self._client = await stack.enter_async_context(Client([hq.grpc for hq in self._hqs]))
-        await stack.enter_async_context(following_agents(self._client, [SERVICE], self.rng))
+        self._nodes = await stack.enter_async_context(following_agents(self._client, [SERVICE], self.rng))
+        self._dead: dict[str, float] = {}
         await self._fill()
 
     async def _process(self, stack: AsyncExitStack, name: str, words: tuple[str, ...]) -> Process:
@@ -131,15 +138,23 @@ class NannyRun:
 
     async def _fill(self) -> None:
         """A service with three snapshots, of which the first is active."""
-        info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_unavailable=str(AWAY), min_ready_s=1, soak_s=1))
+        policy = pb.RolloutPolicy(max_unavailable=str(AWAY), max_failures="0", min_ready_s=1, soak_s=1, roll_back=True)
+        policy.progress_deadline_s = _DEADLINE_S
+        policy.step.add(instances="1", weight="20%")
+        policy.step.add(hold_s=1)
+        info = pb.InfoAttributes(rollout=policy)
         await self._asked("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info, request_id="create"))
         self._snapshots = []
-        for title in ("v1", "v2", "v3"):
+        for title in ("v1", "v2", "v3", "bad"):
             instances = [{"id": name, "node": f"node-{name}"} for name in _NAMES]
-            revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
+            revision = {
+                "id": title,
+                "container": [{"name": "main", "command": ["false"] if title == "bad" else ["run", title]}],
+            }
             content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [revision]})
             request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode(), request_id=title)
             self._snapshots.append(str((await self._asked("CreateSnapshot", request)).snapshot.id))
+        self._bad = self._snapshots.pop()
         await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._snapshots[0], target=pb.TARGET_ACTIVE))
         async with asyncio.timeout(_ARRIVE_S):
             while await self._current(self._snapshots[0]) != _ACTIVE:
@@ -157,17 +172,34 @@ class NannyRun:
             "etcd_stalls": lambda: stalled(seat.to_etcd),
             "hq_killed": lambda: killed(hq),
             "hq_paused": lambda: paused(hq),
+            "node_dead": lambda: self._silent(self.rng.choice(_NAMES)),
         }
+
+    @asynccontextmanager
+    async def _silent(self, name: str) -> AsyncIterator[None]:
+        node = self._nodes[f"node-{name}"]
+        node.silence()
+        self._dead[name] = math.inf
+        try:
+            yield
+        finally:
+            node.wake()
+            self._dead[name] = self.loop.time() + _BACK_S
 
     # --- orders -------------------------------------------------------------------------------------------------------
 
     async def _order(self) -> None:
-        """Mostly activations, often before the one before has arrived; some are sent to both processes at once."""
+        """Mostly activations, often before the last one has arrived; some are sent to both processes at once."""
         rng = random.Random(f"{self.seed} orders")
+        await self._order_bad()  # one in every run, however short
         while self.loop.time() < self._ends:
             snapshot = rng.choice(self._snapshots)
-            kind = rng.choice(("activate", "activate", "activate", "prepare", "create", "pause"))
-            if kind == "pause":
+            kind = rng.choice(("activate", "activate", "activate", "prepare", "create", "pause", "abort", "bad"))
+            if kind == "bad":
+                await self._order_bad()
+            elif kind == "abort":
+                await self._abort()
+            elif kind == "pause":
                 await self._send("PauseActions", pb.PauseActionsRequest())
                 await asyncio.sleep(rng.uniform(0.0, 2.0))
                 await self._send("ResumeActions", pb.ResumeActionsRequest())
@@ -175,6 +207,32 @@ class NannyRun:
                 target = {"activate": pb.TARGET_ACTIVE, "prepare": pb.TARGET_PREPARED, "create": pb.TARGET_CREATED}
                 await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=snapshot, target=target[kind]))
             await asyncio.sleep(rng.choice((0.2, 2.0, 8.0, 20.0)))
+
+    async def _abort(self) -> None:
+        """Whatever is rolled out now."""
+        for one in (await self._service()).snapshot:
+            if one.current == pb.CURRENT_STATE_ACTIVATING and one.order.outcome == pb.ORDER_OUTCOME_OPEN:
+                order = pb.AbortRolloutRequest(order_id=one.order.id, step_number=one.action.step_number)
+                await self._send("AbortRollout", order)
+
+    async def _order_bad(self) -> None:
+        """The snapshot that crashes, if nothing is under way; nothing else is ordered until that has ended."""
+        if (await self._service()).state != pb.SERVICE_STATE_ONLINE:
+            return
+        order = f"order-{len(self.answers)}"
+        await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._bad, target=pb.TARGET_ACTIVE))
+        self.bad[order] = "OPEN"
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_ARRIVE_S + _DEADLINE_S):
+                while self.bad[order] == "OPEN":
+                    await asyncio.sleep(0.2)
+                    [one] = [one for one in (await self._service()).snapshot if one.snapshot_id == self._bad]
+                    self.bad[order] = pb.OrderOutcome.Name(one.order.outcome).removeprefix("ORDER_OUTCOME_")
+
+    async def _service(self) -> pb.Service:
+        found = (await self._asked("GetService", pb.GetServiceRequest(service_id=SERVICE))).service
+        assert isinstance(found, pb.Service)
+        return found
 
     async def _send(self, method: str, request: Any) -> None:
         """One order until it is answered, under one id; its comment is its own."""
@@ -210,7 +268,7 @@ class NannyRun:
             if not overlap or self.history[-overlap:] == now[:overlap]:
                 self.history += now[overlap:]
                 break
-        service = (await self._asked("GetService", pb.GetServiceRequest(service_id=SERVICE))).service
+        service = await self._service()
         for one in service.snapshot:
             if one.current == _ACTIVE:
                 self.arrived.add((one.snapshot_id, one.current_since.ToMilliseconds()))
@@ -224,13 +282,13 @@ class NannyRun:
             async with asyncio.timeout(_ARRIVE_S):
                 while await self._current(wanted) != _ACTIVE:
                     await asyncio.sleep(0.5)
-        service = (await self._asked("GetService", pb.GetServiceRequest(service_id=SERVICE))).service
+        service = await self._service()
         if not any(one.snapshot_id == wanted and one.current == _ACTIVE for one in service.snapshot):
             self.last = f"{wanted} is not ACTIVE after {_ARRIVE_S:g} s: {service}"
         await self._remember()
 
     async def _current(self, snapshot: str) -> int:
-        service = (await self._asked("GetService", pb.GetServiceRequest(service_id=SERVICE))).service
+        service = await self._service()
         return next((one.current for one in service.snapshot if one.snapshot_id == snapshot), 0)
 
     # --- looking ------------------------------------------------------------------------------------------------------
@@ -242,5 +300,7 @@ class NannyRun:
             with suppress(HqApiError):
                 pages = [page async for page in self._client.find(where)]
                 ready = tuple(sorted(one.meta.id for page in pages for one in page.instances))
-                self.looks.append(Look(self.loop.time(), ready))
+                now = self.loop.time()
+                dead = [name for name, until in self._dead.items() if now < until and name not in ready]
+                self.looks.append(Look(now, ready, len(dead)))
             await asyncio.sleep(0.05)

@@ -13,18 +13,20 @@ from tools.cloud.nodes import Node
 
 
 @asynccontextmanager
-async def following_agents(client: Client, services: Iterable[str], rng: random.Random) -> AsyncIterator[None]:
-    """They live as long as the block."""
-    agents = asyncio.create_task(_play(client, services, rng))
+async def following_agents(
+    client: Client, services: Iterable[str], rng: random.Random
+) -> AsyncIterator[dict[str, Node]]:
+    """They live as long as the block; the nodes that there are by now, by name."""
+    nodes: dict[str, Node] = {}
+    agents = asyncio.create_task(_play(client, services, rng, nodes))
     try:
-        yield
+        yield nodes
     finally:
         agents.cancel()
         await asyncio.gather(agents, return_exceptions=True)
 
 
-async def _play(client: Client, services: Iterable[str], rng: random.Random) -> None:
-    nodes: dict[str, Node] = {}
+async def _play(client: Client, services: Iterable[str], rng: random.Random, nodes: dict[str, Node]) -> None:
     async with asyncio.TaskGroup() as tasks, client.watch(pb.InstanceFilter(service_id=services)) as items:
         async for item in items:
             changed = item.instances if isinstance(item, SnapshotPart) else ()
