@@ -89,3 +89,38 @@ async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_reque
         assert callers.answers.total() > 100
         assert {name: cloud.agents[name].processes() for name in NAMES} == before
         assert not reader.below, reader.below[:5]
+
+
+@pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_scaling_in_the_middle_of_a_roll_out_keeps_the_floor_and_loses_no_request(
+    tmp_path: Path, etcd: SharedEtcd
+) -> None:
+    """Those that every snapshot names: one of them is away at a time, whatever is ordered meanwhile."""
+    many, few = [*NAMES, *(f"{location}-2" for location in LOCATIONS)], NAMES[:4]
+    async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 3) as (cloud, reader):
+        await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=120)
+        first = await cloud.add_server("v1", NAMES)
+        await cloud.target(first)
+        await cloud.until(first, pb.CURRENT_STATE_ACTIVE)
+        snapshot, least = first, len(NAMES)
+        assert cloud.gateway is not None
+        callers = Callers(cloud.gateway.grpc, SERVICE, pause_s=0.005)
+        calling = asyncio.create_task(callers.run())
+        try:
+            for names in (NAMES, many, few):
+                least = min(least, len(names))
+                reader.during, reader.floor = f"v2 on {len(names)}", least - 1
+                snapshot = await cloud.add_server("v2", names)
+                await cloud.target(snapshot)
+                await cloud.batches(snapshot, 1)
+            await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVE, timeout_s=300.0)
+            assert not calling.done()
+        finally:
+            calling.cancel()
+            await asyncio.gather(calling, return_exceptions=True)
+        print(f"\n{callers.answers.total()} requests, {len(callers.failures)} failed")
+        assert not callers.failures, (len(callers.failures), callers.failures[:5])
+        assert set(callers.answers) == {"v1", "v2"}
+        assert not reader.below, reader.below[:5]
