@@ -30,7 +30,7 @@ from walle.work.orders import says_news, take_checks
 from walle.work.scenarios import add_scenario, end_scenario, settle_scenario
 from walle.work.waves import step_waves
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATUS_DEAD, HOST_STATUS_READY, Host, Location, Task
-from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Credit, Fuse, Project, Scenario
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Credit, Fuse, Project, Scenario, ScenarioKind
 from wallepb.v1.project_pb2 import Cms as CmsSetting
 from wallepb.v1.service_pb2 import AddScenarioRequest, CheckReport, EndScenarioRequest, HostChecks, Order
 
@@ -132,8 +132,10 @@ class Fleet:
         self.truth.blips[name] = self.minute + minutes
         self.active.add(name)
 
-    def plan_reboots(self, scenario: str, names: Sequence[str], wave_size: str) -> None:
-        order = AddScenarioRequest(scenario=scenario, kind=SCENARIO_KIND_REBOOT, wave_size=wave_size)
+    def plan(
+        self, scenario: str, names: Sequence[str], wave_size: str, kind: ScenarioKind = SCENARIO_KIND_REBOOT
+    ) -> None:
+        order = AddScenarioRequest(scenario=scenario, kind=kind, wave_size=wave_size)
         add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, self.now())
 
     def end_scenario(self, scenario: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 
@@ -12,9 +13,11 @@ from tests.support.walle.fleet import DAY, HOUR, Fleet
 from tests.support.walle.fleet_parts import CMS_FAULTS
 from tests.support.walle.truth import BAD_KERNEL, FAULTS
 from walle.fuses.fuse import Automation
-from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HOST_STATUS_READY
-from wallepb.v1.project_pb2 import SCENARIO_STAGE_PAUSED, SEVERITY_CRITICAL
+from walle.work.scenario_kinds import SCENARIO_KINDS, ScenarioTraits
+from wallepb.v1.host_pb2 import HOST_STATUS_DEAD, HOST_STATUS_READY, OPERATION_KIND_REDEPLOY
+from wallepb.v1.project_pb2 import SCENARIO_STAGE_PAUSED, SEVERITY_CRITICAL, ScenarioKind
 
+IMAGE_UPDATE = ScenarioTraits(OPERATION_KIND_REDEPLOY)
 WEIGHTS = {"hangs": 60, "broken image": 15, "broken disk": 10, "wrong record": 10, "scrap": 5}
 
 
@@ -140,7 +143,7 @@ def planned_reboots_install_a_bad_kernel(life: Life) -> None:
     fleet = life.fleet
     names = [name for name in fleet.hosts if fleet.host(name).status == HOST_STATUS_READY][:20]
     fleet.truth.bad_kernel = set(names)
-    fleet.plan_reboots("kernel", names, "3")
+    fleet.plan("kernel", names, "3")
     life.live(DAY, faults=False)
     hit = [name for name, fault in fleet.truth.fault.items() if fault == BAD_KERNEL]
     assert len(hit) == 3, hit
@@ -153,7 +156,7 @@ def planned_reboots_install_a_bad_kernel(life: Life) -> None:
 def planned_reboots_of_a_good_kernel(life: Life) -> None:
     fleet = life.fleet
     names = [name for name in fleet.hosts if fleet.host(name).status == HOST_STATUS_READY][:20]
-    fleet.plan_reboots("good", names, "20%")
+    fleet.plan("good", names, "20%")
     life.live(DAY, faults=False)
     assert not fleet.scenarios()
 
@@ -193,6 +196,18 @@ def play_for_days(name: str) -> Fleet:
     PLAYS[name](life)
     settle_down(life, 2)
     return fleet
+
+
+def test_every_kind_of_planned_work_is_a_row_and_a_new_one_needs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert {*SCENARIO_KINDS} == {*ScenarioKind.values()} - {0}
+    new_kind = cast("ScenarioKind", max(ScenarioKind.values()) + 1)
+    monkeypatch.setitem(cast("dict[ScenarioKind, ScenarioTraits]", SCENARIO_KINDS), new_kind, IMAGE_UPDATE)
+    fleet = Fleet(racks=1, per_rack=4, projects=1, seed=1)
+    fleet.plan("image", fleet.hosts, "2", new_kind)
+    Life(fleet, 0, 1).live(3 * HOUR, faults=False)
+    assert not fleet.scenarios()
+    assert {fleet.host(name).history[0].kind for name in fleet.hosts} == {OPERATION_KIND_REDEPLOY}
+    assert fleet.auditor.begun == 4
 
 
 def live_through(fleet: Fleet, days: int, faults_per_day: float, seed: int) -> Life:
