@@ -19,6 +19,7 @@ from tests.support.gateway_process import GatewayProcess, programs
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples/gateways/envoy.yaml"
 _COUNT: Final = 200
 QUIET_S: Final = 3.0
+_TURN_S: Final = 120.0  # in which each of two hundred is asked twice, on a machine that does something else, too
 
 
 @asynccontextmanager
@@ -69,7 +70,7 @@ async def _follows(directory: Path, form: str) -> Verdict:
         try:
             await within(lambda: bool(at.answered))
             at.failed.clear()  # before Envoy had its first endpoints
-            await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 240.0)
+            await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 480.0)
             await verdict.case("weights of 90 and 10 are the shares of requests", _weights(at, port), 60.0)
             await verdict.case("a killed gateway", _kill_gateway(at, gateway), 90.0)
         finally:
@@ -83,7 +84,7 @@ async def uses(at: Balancer, hosts: set[str]) -> None:
     """Return when the last requests went to all of these and to no others."""
     while True:
         at.answered.clear()
-        await within(lambda: at.answered.total() >= 5 * len(hosts))
+        await within(lambda: at.answered.total() >= max(10, 2 * len(hosts)), _TURN_S)
         if {place.partition(":")[0] for place in at.answered} == hosts:
             return
 
