@@ -36,7 +36,7 @@ async def test_no_page_or_dialog_keeps_anybody_out_or_needs_to_be_pushed_sideway
     """Of all addresses that the console has (test_every_page.py), and of each dialog that one opens."""
     barriers: list[str] = []
     async with whole_cloud() as (at, _), screen(browser, at.base, width, color_scheme=scheme) as shown:
-        for path in (*(path for path, _ in PAGES.values()), "/nothing"):
+        for path in (*(path for path, _ in PAGES.values()), "/services?q=shop", "/services/shop/edit", "/nothing"):
             await shown.open(path)
             barriers += [f"{path}: {one}" for one in await shown.barriers()]
             barriers += [f"{path}: is too wide"] if await shown.is_too_wide() else []
