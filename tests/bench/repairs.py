@@ -14,7 +14,7 @@ from serving.process import relax_gc
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
 from tests.support.walle.running import Running, running
-from tests.walle.test_many_hosts import full_store
+from tests.walle.test_many_hosts import failing, full_store
 from walle.healing.decision import decide
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_FREE, Machine
@@ -39,6 +39,7 @@ async def run(bench: Bench) -> None:
         bench.fact(GROUP, IMPORT, [await _seconds(lambda: _import(walle))], "s", note=note)
         reports = [await _seconds(partial(_report, walle, names, round_)) for round_ in range(bench.rounds)]
         bench.fact(GROUP, REPORT, reports, "s", note=note)
+        await walle.until(lambda: failing(walle) == HOSTS, "all reports have taken effect", 600)
         for name, request in ((PAGE, pb.ListHostsRequest(page_size=1000)), (HOST, pb.GetHostRequest(host=names[-1]))):
             reads = [await _p99_ms(partial(walle.call, request)) for _ in range(bench.rounds)]
             bench.fact(GROUP, name, reads, "ms", note=f"{note}, over HTTP with JSON")
