@@ -19,6 +19,7 @@ from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
 from tests.support.grpcio_server import GrpcioServer
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FAILURES, GET, SERVICE, WATCH, FakeHealth, FakeRegistry
 
 
@@ -115,12 +116,14 @@ async def test_what_cannot_be_sent_is_not_sent(channel: Channel, pair: tuple[str
 
 
 async def test_a_deadline_ends_the_call_on_both_sides(channel: Channel, registry: FakeRegistry) -> None:
+    await get(channel, "web-1")  # connected: the next call is the server's before its deadline
+    registry.ended.clear()
     began = time.monotonic()
     with pytest.raises(CallFailed) as raised:
-        await get(channel, "wait", 0.2)
+        await get(channel, "wait", 0.5)
     assert raised.value.code == codes.DEADLINE_EXCEEDED
     assert not raised.value.is_unprocessed
-    assert time.monotonic() - began > 0.15
+    assert time.monotonic() - began > 0.4
     await until_idle(channel, registry)
 
 
@@ -167,10 +170,11 @@ async def test_a_slow_reader_holds_the_server_back(channel: Channel, registry: F
         f"/{WATCH}", service_pb2.WatchInstancesRequest(resume_token="endless").SerializeToString()
     )
     await anext(messages)
-    await asyncio.sleep(0.5)
-    before = registry.sent
-    await asyncio.sleep(0.3)
-    assert registry.sent == before
+    async with asyncio.timeout(30):
+        before = -1
+        while registry.sent != before:
+            before = registry.sent
+            await asyncio.sleep(0.5)
     assert before < 100
     for _ in range(200):
         await anext(messages)
@@ -189,7 +193,7 @@ async def test_more_calls_than_the_server_takes_wait_in_order(channel: Channel, 
         order.append(number)
 
     tasks = [asyncio.create_task(one(number)) for number in range(8)]
-    await asyncio.sleep(0.1)
+    await eventually(lambda: len(registry.calls) >= 3)
     assert len(registry.calls) == 3
     tasks[4].cancel()
     with pytest.raises(CallFailed) as raised:
@@ -203,6 +207,7 @@ async def test_more_calls_than_the_server_takes_wait_in_order(channel: Channel, 
 async def test_closing_gives_calls_their_grace_and_then_ends_them(
     address: str, channel: Channel, registry: FakeRegistry
 ) -> None:
+    await get(channel, "web-1")
     calls = [asyncio.create_task(get(channel, text)) for text in ("web-1", "wait")]
     await asyncio.sleep(0)
     closing = asyncio.create_task(channel.close(0.5))
