@@ -56,7 +56,7 @@ async def at() -> AsyncIterator[Sited]:
 
 
 async def test_all_paths_but_the_servers_own_are_the_sites(at: Sited) -> None:
-    async with httpx.AsyncClient(base_url=at.base, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=at.base, trust_env=False, verify=False) as http:
         assert (await http.get("/")).text == "GET "
         assert (await http.post("/a/b%2Fc?x=1", content=b"form")).text == "POST form"
         assert (await http.get("/livez")).text == "ok\n"
@@ -65,14 +65,17 @@ async def test_all_paths_but_the_servers_own_are_the_sites(at: Sited) -> None:
 
 
 async def test_a_body_over_the_limit_is_refused_before_the_site_sees_it(at: Sited) -> None:
-    async with httpx.AsyncClient(base_url=at.base, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=at.base, trust_env=False, verify=False) as http:
         assert (await http.post("/", content=b"x" * MAX_FORM_BYTES)).status_code == 201
         assert (await http.post("/", content=b"x" * (MAX_FORM_BYTES + 1))).status_code == 413
     assert len(at.seen) == 1
 
 
 async def test_a_stream_is_counted_and_ends_with_its_reader(at: Sited) -> None:
-    async with httpx.AsyncClient(base_url=at.base, trust_env=False) as http, http.stream("GET", "/stream") as answer:
+    async with (
+        httpx.AsyncClient(base_url=at.base, trust_env=False, verify=False) as http,
+        http.stream("GET", "/stream") as answer,
+    ):
         async for line in answer.aiter_lines():
             if line == "data: 3":
                 break
@@ -110,7 +113,7 @@ async def test_a_reader_that_takes_nothing_of_its_stream_is_cut_off() -> None:
 
 
 async def test_a_site_that_fails_is_an_error_of_the_server_and_tells_nothing(at: Sited) -> None:
-    async with httpx.AsyncClient(base_url=at.base, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=at.base, trust_env=False, verify=False) as http:
         answer = await http.get("/broken")
     assert answer.status_code == 500
     assert "forgot" not in answer.text
