@@ -104,7 +104,7 @@ def _services() -> Iterator[str]:
         callers = [str(current) for current, shows in service_state.SHOWS.items() if shows is state]
         if state is service_state.ServiceState.UPDATING:
             callers.append("any work towards ACTIVE")
-        if state is service_state.ServiceState.BROKEN:
+        if state is service_state.ServiceState.ONLINE:
             callers.append("a resting one whose instances have targets of their own")
         yield f"| **{state}** | {service_state.MEANINGS[state]} | {', '.join(callers)} |"
     yield ""

@@ -35,13 +35,13 @@ SHOWS: Final[Mapping[Current, ServiceState]] = {
     Current.DESTROYING: ServiceState.PREPARING,
     Current.DEACTIVATE_PENDING: ServiceState.BROKEN,
 }
-"""Work towards ACTIVE shows as Updating, whatever the work is; nothing but PREPARED with instance orders as Broken."""
+"""Work towards ACTIVE shows as Updating, whatever the work is. With targets of single instances a PREPARED one shows as Online."""
 
 MEANINGS: Final[Mapping[ServiceState, str]] = {
     ServiceState.UPDATING: "a roll-out or a switch-off is under way",
     ServiceState.BROKEN: "a roll-out did not reach its end; what ran before may still serve",
     ServiceState.PREPARING: "snapshots are made, prepared or removed; what serves is not touched",
-    ServiceState.ONLINE: "one snapshot is ACTIVE and nothing is under way",
+    ServiceState.ONLINE: "one snapshot is ACTIVE, or single instances have targets of their own, and nothing is under way",
     ServiceState.OFFLINE: "nothing runs",
 }
 
@@ -56,4 +56,6 @@ def _shows(state: SnapshotState) -> ServiceState:
     if state.current in ACTIONS and state.target is Target.ACTIVE:
         return ServiceState.UPDATING
     shows = SHOWS[state.current]
-    return ServiceState.BROKEN if state.overrides and shows is ServiceState.OFFLINE else shows
+    return (
+        ServiceState.ONLINE if state.overrides and shows is ServiceState.OFFLINE else shows
+    )  # else it cannot be stopped

@@ -10,6 +10,7 @@ from nannypb.v1 import records_pb2, service_pb2
 
 KEPT: Final = 300
 _LONGEST: Final = 500
+NOBODY_KNOWN: Final = "somebody"  # without authentication people need not say who they are; no author at all is Nanny
 _MOST_BYTES: Final = 256 << 10  # long comments must not keep what follows, a pause say, from being recorded
 
 
@@ -29,7 +30,7 @@ class Story:
         comment = "; ".join(text for text in (self._by.comment, self._by.ticket) if text)
         entry = service_pb2.HistoryEntry(time=self._by.time, what=what[:_LONGEST], snapshot_id=snapshot)
         if not by_nanny:
-            entry.author, entry.comment = self._by.author, comment[:_LONGEST]
+            entry.author, entry.comment = self._by.author or NOBODY_KNOWN, comment[:_LONGEST]
         self._entries.append(entry)
 
     def store(self) -> None:

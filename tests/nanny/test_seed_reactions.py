@@ -56,8 +56,12 @@ class TestStoppingAService:
 
     def test_instances_that_run_by_targets_of_their_own_are_deactivated_too(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).settle().instance("a", "web-1", T.ACTIVE)
-        assert web.state is ServiceState.BROKEN
+        assert web.state is ServiceState.ONLINE
         assert web.stop().running == [("a", Action.DEACTIVATE)]
+
+    def test_a_target_of_one_instance_breaks_no_service(self) -> None:
+        web = Ordered().add("a", "b").activate("b").settle()
+        assert web.target("a", T.PREPARED).settle().instance("a", "web-1", T.ACTIVE).state is ServiceState.ONLINE
 
     def test_an_offline_service_cannot_be_stopped(self) -> None:
         assert "Offline" in refused(lambda: Ordered().add("a").stop())
