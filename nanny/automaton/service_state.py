@@ -35,13 +35,13 @@ SHOWS: Final[Mapping[Current, ServiceState]] = {
     Current.DESTROYING: ServiceState.PREPARING,
     Current.DEACTIVATE_PENDING: ServiceState.BROKEN,
 }
-"""Work towards ACTIVE shows as Updating, whatever the work is. With targets of single instances a PREPARED one shows as Online."""
+"""Work towards ACTIVE shows as Updating, whatever the work is; PREPARED with targets of single instances as Online."""
 
 MEANINGS: Final[Mapping[ServiceState, str]] = {
     ServiceState.UPDATING: "a roll-out or a switch-off is under way",
     ServiceState.BROKEN: "a roll-out did not reach its end; what ran before may still serve",
     ServiceState.PREPARING: "snapshots are made, prepared or removed; what serves is not touched",
-    ServiceState.ONLINE: "one snapshot is ACTIVE, or single instances have targets of their own, and nothing is under way",
+    ServiceState.ONLINE: "one snapshot is ACTIVE, or single instances have targets of their own; nothing is under way",
     ServiceState.OFFLINE: "nothing runs",
 }
 
