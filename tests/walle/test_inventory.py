@@ -16,6 +16,7 @@ from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
     HOST_STATE_MAINTENANCE,
+    HOST_STATE_PROBATION,
     HOST_STATUS_READY,
     OPERATION_KIND_REBOOT,
     Host,
@@ -38,7 +39,7 @@ async def walle(tmp_path: Path) -> AsyncIterator[Guarded]:
 
 async def done(walle: Guarded, who: str, order: Message) -> None:
     status, answer = await walle.call(who, order)
-    assert (status, answer.keys() - {"changes"}) == (200, set()), order
+    assert (status, answer.keys() - {"changes"}) == (200, set()), (order, answer)
 
 
 async def refused(walle: Guarded, who: str, order: Message, why: str) -> None:
@@ -211,3 +212,21 @@ async def test_nothing_is_done_to_a_host_that_an_older_version_added(walle: Guar
     await done(walle, "lab-operator", imported(machine("lab-1", "web")))
     assert (walle.walle.of("lab-1").bmc, walle.walle.of("lab-1").listed) == ("", True)
     await walle.walle.until(lambda: walle.walle.of("lab-1").HasField("operation"), "its repair begins")
+
+
+async def test_a_fresh_project_shows_the_limits_that_are_in_force(walle: Guarded) -> None:
+    _, answer = await walle.call(ME, pb.GetLimitsRequest(project="web"))
+    shown = {one["counter"]: one["pair"] for one in answer["usage"]}
+    assert shown == dict.fromkeys(
+        ("UNREACHABLE", "dead", "disk", "dns-fixes", "firmware", "link", "memory", "ssh"), "1d:10"
+    )
+
+
+async def test_a_tenth_of_a_project_on_probation_is_a_warning(walle: Guarded) -> None:
+    def store(book: WalleTransaction) -> None:
+        assert book.get(HOST, "web-1") is None
+        book.put(HOST, "web-1", Host(name="web-1", project="web", state=HOST_STATE_PROBATION))
+
+    await walle.walle.server.automaton.storing.transact(store)
+    _, answer = await walle.call(ME, pb.GetProjectRequest(project="web"))
+    assert "1 of 1 hosts on probation" in str(answer["warnings"])

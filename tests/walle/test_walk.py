@@ -35,7 +35,7 @@ def commands() -> list[tuple[str, list[str]]]:
 
 async def output_of(command: str, env: dict[str, str]) -> str:
     process = await asyncio.create_subprocess_exec(
-        *shlex.split(command), env=env, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        *shlex.split(command), env=env, cwd=env["PWD"], stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
     )
     output, _ = await process.communicate()
     return output.decode()
@@ -43,9 +43,10 @@ async def output_of(command: str, env: dict[str, str]) -> str:
 
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
-    """Wall-E as the page starts it, on free ports."""
+    """Wall-E as the page starts it, on free ports; PWD is a folder in which files may be written."""
     port = free_port()
     env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "WALLE_SERVER": f"127.0.0.1:{port}"}
+    env["PWD"] = str(tmp_path)
     (start,) = re.findall(r"^walle dev .*$", PAGE, re.MULTILINE)
     config = tmp_path / "walle.yaml"  # its program asks the port of the page, unless it is given another
     config.write_text(EXAMPLE.read_text().replace("[walle, hosts", f'[walle, --server, "127.0.0.1:{port}", hosts'))
@@ -77,6 +78,8 @@ async def test_the_walk_goes_as_the_page_says(env: dict[str, str]) -> None:
     while re.search("leader: (?!no process)", shown := await output_of("walle settings get", env)) is None:
         assert loop.time() < deadline, shown
     for command, expected in commands():
+        if command.startswith("cat "):  # a file that the reader has
+            Path(env["PWD"], command.removeprefix("cat ")).write_text("\n".join(expected) + "\n")
         deadline = loop.time() + WAIT_S
         while True:
             output = await output_of(command, env)

@@ -17,8 +17,8 @@ from walle.api.paging import page_of
 from walle.api.redaction import hide_cmss, redact_project, redact_scenario, redacted_host, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
-from walle.fuses.limits import GLOBAL_NAMES, Limits, format_period, limit_of
-from walle.healing.decision import HealingDecision, action_of, decide, next_steps
+from walle.fuses.limits import DEAD, GLOBAL_NAMES, Limits, format_period, limit_of, project_counter
+from walle.healing.decision import HealingDecision, action_of, decide, next_steps, scheme_of
 from walle.healing.lanes import swap_lanes
 from walle.maintenance import blocking
 from walle.notices import warnings_of
@@ -108,16 +108,20 @@ def forecast_of(
     return forecast(_fuses(walle, project.id), waiting, automation, credits_, now_ms)
 
 
-def usages(fuse: Fuse, limits: Limits, now_ms: int, *, is_global: bool) -> list[Usage]:
-    """Usage of every limit that is set or was used."""
-    named = set(GLOBAL_NAMES) if is_global else set(limits)
+def usages(fuse: Fuse, limits: Limits, now_ms: int, counters: Iterable[str]) -> list[Usage]:
+    """Usage of the limits of these counters, and of every one that is set or was used."""
     shown = []
-    for counter in sorted(named | {mark.counter for mark in fuse.mark}):
+    for counter in sorted({*counters, *limits, *(mark.counter for mark in fuse.mark)}):
         for pair in limit_of(limits, counter).pair:
             hosts = sorted(hosts_in_window(fuse, counter, pair.period_s, now_ms))
             text = f"{format_period(pair.period_s)}:{pair.count}"
             shown.append(Usage(counter=counter, pair=text, used=len(hosts), hosts=hosts))
     return shown
+
+
+def _counters(project: Project) -> set[str]:
+    """What can be counted in it: those that are not named have the default limit."""
+    return {DEAD} | {project_counter(kind, check) for check, steps in scheme_of(project).items() for kind in steps}
 
 
 def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
@@ -127,7 +131,7 @@ def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
     return Fuses(mine, project.limits, everyones, walle.world.global_limits)
 
 
-MANY_ON_PROBATION = 10
+MANY_ON_PROBATION = 0.1  # of a project's hosts
 MOST_NAMES = 100
 
 
@@ -189,7 +193,8 @@ class WalleReads:
         fuse = self._fuse(request.project or GLOBAL)
         limits = project.limits if project is not None else self._walle.world.global_limits
         now_ms = self._walle.ledger.now().ms
-        shown = usages(fuse, limits, now_ms, is_global=project is None)
+        counters = GLOBAL_NAMES if project is None else _counters(project)
+        shown = usages(fuse, limits, now_ms, counters)
         return MessageAnswer(pb.GetLimitsResponse(usage=shown, fuse=fuse))
 
     def _forecast(self, request: pb.GetForecastRequest, call: Call) -> Answer:
@@ -323,10 +328,12 @@ class WalleReads:
 
 
 def _probation(project: Project, hosts: Iterable[Host]) -> list[str]:
-    count = sum(host.state == HOST_STATE_PROBATION for host in hosts)
-    if count < MANY_ON_PROBATION:
+    states = [host.state for host in hosts]
+    count = states.count(HOST_STATE_PROBATION)
+    if count == 0 or count < MANY_ON_PROBATION * len(states):
         return []
-    return [f"project {project.id}: {count} hosts are on probation; no limit holds back what is done to them"]
+    some = f"{count} of {len(states)} hosts on probation"
+    return [f"project {project.id} has {some}: no limit holds back what is done to them"]
 
 
 def _unlisted_warnings(project: Project, hosts: Iterable[Host]) -> list[str]:
