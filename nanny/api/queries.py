@@ -63,22 +63,22 @@ class Queries:
 
     async def watch(self, service: str) -> AsyncIterator[pb.Service]:
         """The service now, and after each change."""
-        last, now, looked_s = None, await self.service(service), self._controller.clock.now()
+        last, now, begun_s = None, await self.service(service), self._controller.clock.now()
         while True:
             if now is not last and now != last:
                 yield now
             last = now
             await asyncio.sleep(_WATCH_EVERY_S)
-            looked_s, now = self._controller.clock.now(), await self._service_after(looked_s, service)
+            begun_s, now = await self._service_after(begun_s, service)
 
-    async def _service_after(self, since_s: float, service: str) -> pb.Service:
-        """The service as it was looked at since then: once for all who watch it, however many."""
+    async def _service_after(self, since_s: float, service: str) -> tuple[float, pb.Service]:
+        """The service by a look begun since then, and when: one look for all who watch it, however many."""
         begun_s, looking = self._looks.get(service, (0.0, None))
         if looking is None or begun_s <= since_s:
             begun_s, looking = self._controller.clock.now(), asyncio.ensure_future(self.service(service))
             self._looks[service] = begun_s, looking
             looking.add_done_callback(partial(self._forget_failed, service))
-        return await asyncio.shield(looking)
+        return begun_s, await asyncio.shield(looking)
 
     def _forget_failed(self, service: str, looking: asyncio.Future[pb.Service]) -> None:
         """Of a service that there is not nothing is kept."""

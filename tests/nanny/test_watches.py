@@ -46,3 +46,18 @@ async def test_many_watches_of_a_service_cost_as_much_as_one(monkeypatch: pytest
     ended = await asyncio.gather(*map(anext, watches), return_exceptions=True)
     assert [type(error) for error in ended] == [NotFound] * MANY
     assert counting._looks == {}
+
+
+async def test_each_tick_of_a_watch_shows_a_new_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It showed the look of the tick before again: a change was seen after two ticks."""
+    ticks, sleep = 0, asyncio.sleep
+
+    async def count_tick(_delay_s: float) -> None:
+        nonlocal ticks
+        ticks += 1
+        await sleep(0)
+
+    monkeypatch.setattr(queries, "asyncio", SimpleNamespace(**vars(asyncio) | {"sleep": count_tick}))
+    watch = CountingQueries().watch("web")
+    for tick in range(5):
+        assert ((await anext(watch)).version, ticks) == (tick + 1, tick)
