@@ -70,6 +70,7 @@ class NannyMessages:
             fill_pods_configuration=one.fill,
             has_instance_targets=bool(one.overrides),
             message=one.message,
+            has_served=one.has_served,
         )
         shown.current_since.FromMilliseconds(one.since_unix_ms)
         if (stored := self._snapshots.get(kinds.of_snapshot(service_id, one.snapshot_id))) is not None:

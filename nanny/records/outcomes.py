@@ -9,7 +9,7 @@ from nanny.automaton.service import ManagedService
 from nanny.automaton.states import ACTIONS, Current, Target
 from nanny.records.services import CURRENT, TARGET
 from nannypb.v1 import service_pb2 as pb
-from nannypb.v1.records_pb2 import ServiceEvent, ServiceRecord, TupleRecord
+from nannypb.v1.records_pb2 import OUTCOME_FAILED, ServiceEvent, ServiceRecord, TupleRecord
 
 _ARRIVED: Final[Mapping[Target, Current]] = {
     Target.CREATED: Current.CREATED,
@@ -32,6 +32,8 @@ _OPEN: Final = _Outcome(pb.ORDER_OUTCOME_OPEN)
 def note_outcomes(record: ServiceRecord, service: ManagedService, event: ServiceEvent) -> None:
     """Note in the record what the event means for the orders that are open; `service`: as it is afterwards."""
     for one in record.snapshot:
+        if _is_failed_by(event, one):
+            one.has_served = False
         if one.order.outcome != pb.ORDER_OUTCOME_OPEN:
             continue
         after = _of_roll_back(one, service, event) if one.order.instead_snapshot_id else _of_order(one, service, event)
@@ -45,11 +47,12 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
 
 
 def has_served(one: TupleRecord | None) -> bool:
-    """It was ACTIVE, and its files are on the nodes. What was adopted never had an order."""
+    """It was ACTIVE, and its files are on the nodes. In records of an earlier version only its last order tells."""
     if one is None or CURRENT[one.current] not in (Current.PREPARED, Current.DEACTIVATE_PENDING):
         return False
     order = one.order
-    return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+    is_reached = (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+    return one.has_served or is_reached or not order.id
 
 
 def rolls_back(record: ServiceRecord) -> bool:
@@ -59,6 +62,12 @@ def rolls_back(record: ServiceRecord) -> bool:
         for one in record.snapshot
     )
     return record.rolling_back or any(is_ordered)
+
+
+def _is_failed_by(event: ServiceEvent, one: TupleRecord) -> bool:
+    if event.HasField("aborted"):
+        return one.order.id == event.aborted.order_id
+    return event.ended.outcome == OUTCOME_FAILED and event.ended.snapshot_id == one.snapshot_id
 
 
 def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:

@@ -62,6 +62,10 @@ def write_back(record: records_pb2.ServiceRecord, service: ManagedService, now_m
         one.target = TARGET_NUMBER[state.target]  # type: ignore[assignment]
         one.fill, one.overrides, one.action = state.fill, state.overrides, state.action
         one.promoted = state.promoted
+        if Current.ACTIVE in (state.current, CURRENT[old.current] if old is not None else None):
+            one.has_served = True
+        elif state.current is Current.REMOVING:
+            one.has_served = False
         tuples.append(one)
     del record.snapshot[:]
     record.snapshot.extend(tuples)

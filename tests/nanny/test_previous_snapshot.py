@@ -6,6 +6,7 @@ from nanny.automaton.states import Current, SnapshotEvent, Target
 from nanny.records.services import tuple_of
 from nannyctl.commands.orders import previous_snapshot, rollback_under_way
 from nannypb.v1 import service_pb2 as pb
+from nannypb.v1.records_pb2 import HealthRecord, StepOrder
 from tests.nanny.orders import SERVICE, Ordered, refused
 
 
@@ -26,6 +27,7 @@ def previous(web: Ordered) -> str:
     shown = pb.Service(id=SERVICE)
     for one in web.record.snapshot:
         state = shown.snapshot.add(snapshot_id=one.snapshot_id, current=one.current, target=one.target, order=one.order)
+        state.has_served = one.has_served
         state.current_since.FromMilliseconds(one.since_unix_ms)
     return previous_snapshot(shown)
 
@@ -56,6 +58,35 @@ def test_a_roll_back_goes_only_to_what_was_active_before() -> None:
         assert "was not ACTIVE before" in why
     assert tuple_of(web.target("a", Target.ACTIVE, roll_back=True).record, "a").order.roll_back  # type: ignore[union-attr]
     assert web.settle().outcome("a")[0] == "REACHED"
+
+
+def a_then_b() -> Ordered:
+    """`a` was ACTIVE, `b` is."""
+    return Ordered().add("a", "b").activate("a").settle().activate("b").settle()
+
+
+def test_what_served_is_a_way_back_whatever_was_ordered_of_it_since() -> None:
+    assert previous(a_then_b().target("a", Target.PREPARED)) == "a"  # it is that already
+    ill = Ordered().add("a", "b").activate("a").settle()
+    ill.record.health.CopyFrom(HealthRecord(ready=1, wanted=3, remark="2 are not ready"))
+    assert ill.activate("a").outcome("a")[0] == "FAILED"
+    assert previous(ill.activate("b").settle()) == "a"
+    early = Ordered().add("a", "b").activate("a").settle()
+    for one in early.record.snapshot:
+        one.ClearField("has_served")  # as an earlier version stored it
+    for web in (early.activate("b").target("a", Target.PREPARED).settle(), ill):
+        assert previous(web) == "a"
+        web.target("a", Target.ACTIVE, roll_back=True)
+
+
+def test_what_left_the_nodes_or_failed_since_it_served_is_no_way_back() -> None:
+    gone = a_then_b().target("a", Target.CREATED).settle().target("a", Target.PREPARED).settle()
+    failed = a_then_b().activate("a").until("a", Current.ACTIVATING).ended("a", SnapshotEvent.FAILED, "worse")
+    aborted = a_then_b().activate("a").until("a", Current.ACTIVATING)
+    aborted.send(aborted=StepOrder(order_id="o3"))
+    for web in (gone, failed.activate("b").settle(), aborted.activate("b").settle()):
+        assert previous(web) == ""
+        assert "was not ACTIVE before" in refused(lambda web=web: web.target("a", Target.ACTIVE, roll_back=True))
 
 
 def test_a_stopped_service_is_not_rolled_back() -> None:

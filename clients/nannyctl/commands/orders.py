@@ -134,11 +134,12 @@ def _first(one: pb.SnapshotState) -> str:
 
 
 def _has_served(one: pb.SnapshotState) -> bool:
-    """It was ACTIVE, and its files are on the nodes. What was adopted never had an order."""
+    """It was ACTIVE, and its files are on the nodes. Of an earlier server only its last order tells that."""
     if one.current not in (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATE_PENDING):
         return False
     order = one.order
-    return not order.id or (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+    is_reached = (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
+    return one.has_served or is_reached or not order.id
 
 
 def _activation(name: str, snapshot_id: str, by: pb.Authorship) -> pb.SetTargetRequest:

@@ -72,7 +72,7 @@ class HealthRecord(_message.Message):
     def __init__(self, ready: _Optional[int] = ..., wanted: _Optional[int] = ..., remark: _Optional[str] = ...) -> None: ...
 
 class TupleRecord(_message.Message):
-    __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order", "promoted")
+    __slots__ = ("snapshot_id", "current", "since_unix_ms", "target", "target_set", "fill", "overrides", "action", "message", "order", "promoted", "has_served")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     SINCE_UNIX_MS_FIELD_NUMBER: _ClassVar[int]
@@ -84,6 +84,7 @@ class TupleRecord(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     PROMOTED_FIELD_NUMBER: _ClassVar[int]
+    HAS_SERVED_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: _service_pb2.CurrentState
     since_unix_ms: int
@@ -95,7 +96,8 @@ class TupleRecord(_message.Message):
     message: str
     order: _service_pb2.Order
     promoted: int
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ..., order: _Optional[_Union[_service_pb2.Order, _Mapping]] = ..., promoted: _Optional[int] = ...) -> None: ...
+    has_served: bool
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[_service_pb2.CurrentState, str]] = ..., since_unix_ms: _Optional[int] = ..., target: _Optional[_Union[_service_pb2.Target, str]] = ..., target_set: _Optional[_Union[_service_pb2.Authorship, _Mapping]] = ..., fill: _Optional[bool] = ..., overrides: _Optional[int] = ..., action: _Optional[int] = ..., message: _Optional[str] = ..., order: _Optional[_Union[_service_pb2.Order, _Mapping]] = ..., promoted: _Optional[int] = ..., has_served: _Optional[bool] = ...) -> None: ...
 
 class ActionRecord(_message.Message):
     __slots__ = ("number", "since_unix_ms", "message", "batch", "batches_done", "failed", "at_most", "cms_task", "granted", "fell", "ailing", "begun", "proven", "trusted", "stalled_ms", "calm_ms", "step", "steps_over", "step_ms", "check_result", "check")

@@ -208,7 +208,7 @@ class Order(_message.Message):
     def __init__(self, id: _Optional[str] = ..., target: _Optional[_Union[Target, str]] = ..., outcome: _Optional[_Union[OrderOutcome, str]] = ..., message: _Optional[str] = ..., instead_snapshot_id: _Optional[str] = ..., skip_steps: _Optional[bool] = ..., end_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., roll_back: _Optional[bool] = ...) -> None: ...
 
 class SnapshotState(_message.Message):
-    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order", "restart_of")
+    __slots__ = ("snapshot_id", "current", "current_since", "target", "target_set", "fill_pods_configuration", "action", "has_instance_targets", "message", "order", "restart_of", "has_served")
     SNAPSHOT_ID_FIELD_NUMBER: _ClassVar[int]
     CURRENT_FIELD_NUMBER: _ClassVar[int]
     CURRENT_SINCE_FIELD_NUMBER: _ClassVar[int]
@@ -220,6 +220,7 @@ class SnapshotState(_message.Message):
     MESSAGE_FIELD_NUMBER: _ClassVar[int]
     ORDER_FIELD_NUMBER: _ClassVar[int]
     RESTART_OF_FIELD_NUMBER: _ClassVar[int]
+    HAS_SERVED_FIELD_NUMBER: _ClassVar[int]
     snapshot_id: str
     current: CurrentState
     current_since: _timestamp_pb2.Timestamp
@@ -231,7 +232,8 @@ class SnapshotState(_message.Message):
     message: str
     order: Order
     restart_of: str
-    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., restart_of: _Optional[str] = ...) -> None: ...
+    has_served: bool
+    def __init__(self, snapshot_id: _Optional[str] = ..., current: _Optional[_Union[CurrentState, str]] = ..., current_since: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., target: _Optional[_Union[Target, str]] = ..., target_set: _Optional[_Union[Authorship, _Mapping]] = ..., fill_pods_configuration: _Optional[bool] = ..., action: _Optional[_Union[ActionProgress, _Mapping]] = ..., has_instance_targets: _Optional[bool] = ..., message: _Optional[str] = ..., order: _Optional[_Union[Order, _Mapping]] = ..., restart_of: _Optional[str] = ..., has_served: _Optional[bool] = ...) -> None: ...
 
 class ActionProgress(_message.Message):
     __slots__ = ("action", "number", "message", "since", "location", "batches_done", "cms_task", "step", "step_number", "step_ms", "check_result", "judged")
