@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -17,15 +18,14 @@ class BadDocument(Exception):
     """A document is invalid; str() says where and why, with one line for each fault."""
 
 
-_MOST_MERGED = 100_000  # entries that `<<` brings to all mappings: each merge may bring those of ten others
-_MOST_DIGITS = 100
-
-
 class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors.
 
     What a short text could make large or slow is refused: servers read documents of their callers, too.
     """
+
+    most_merged = 100_000.0  # entries that `<<` brings to all mappings: each merge may bring those of ten others
+    most_digits = 100.0
 
     def __init__(self, stream: Any) -> None:
         super().__init__(stream)
@@ -53,18 +53,24 @@ class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: i
         if isinstance(node, yaml.MappingNode):  # else it is refused in a moment
             self.flatten_mapping(node)
             self._merged += len(node.value)
-        if self._merged > _MOST_MERGED:
-            why = f"`<<` brings more than {_MOST_MERGED} entries"
+        if self._merged > self.most_merged:
+            why = f"`<<` brings more than {self.most_merged:.0f} entries"
             raise yaml.constructor.ConstructorError(None, None, why, node.start_mark)
 
     def construct_number(self, node: yaml.ScalarNode) -> Any:
         """A number; `10:30`, which YAML 1.1 reads as one to the base of 60, is text."""
         if ":" in node.value:
             return self.construct_scalar(node)
-        if len(node.value) > _MOST_DIGITS:
+        if len(node.value) > self.most_digits:
             raise yaml.constructor.ConstructorError(None, None, "a number that is too long", node.start_mark)
         is_float = node.tag.endswith(":float")
         return self.construct_yaml_float(node) if is_float else self.construct_yaml_int(node)
+
+
+class _AcceptedLoader(_DocumentLoader):
+    """A text that was accepted earlier, perhaps before there were bounds."""
+
+    most_merged = most_digits = math.inf
 
 
 for _kind in ("int", "float"):
@@ -125,10 +131,15 @@ def value_of(text: str) -> Any:
         raise BadDocument(_yaml_fault(error)) from None
 
 
-def documents_in(name: str, text: str, bad: list[str]) -> Iterator[tuple[str, Any]]:
-    """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`."""
+def documents_in(name: str, text: str, bad: list[str], *, was_accepted: bool = False) -> Iterator[tuple[str, Any]]:
+    """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`.
+
+    Args:
+        was_accepted: there are no bounds for it.
+    """
+    loader = _AcceptedLoader if was_accepted else _DocumentLoader
     try:
-        documents = [value for value in yaml.load_all(text, Loader=_DocumentLoader) if value is not None]
+        documents = [value for value in yaml.load_all(text, Loader=loader) if value is not None]
     except Exception as error:
         bad.append(f"{name}: {_yaml_fault(error)}")
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import OrderedDict
 from collections.abc import Collection
+from functools import partial
 from typing import Final
 
 from control import Records
@@ -52,7 +53,8 @@ class Contents:
             return self._kept[key][0]
         text = self.text(service, snapshot)
         revision_id = self.revision_id(service, snapshot)
-        content = await asyncio.to_thread(read_content, service, text, self._locations, snapshot, revision_id)
+        read = partial(read_content, service, text, self._locations, snapshot, revision_id, was_accepted=True)
+        content = await asyncio.to_thread(read)
         self._keep(key, content, len(text))
         return content
 

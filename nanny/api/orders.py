@@ -101,7 +101,8 @@ class NannyOrders:
         old = await self._contents.content_of(service, active)
         text = self._contents.text(service, active)
         name = hashlib.sha256(f"{active}/{request_id}".encode()).hexdigest()[:_ID_DIGITS]
-        content = await asyncio.to_thread(read_content, service, text, self._locations, name, name)
+        read = partial(read_content, service, text, self._locations, name, name, was_accepted=True)
+        content = await asyncio.to_thread(read)
         if not old.description.definitions[0].tells_secrets and _keeps_secrets(instances, old.revision_id):
             raise FailedPrecondition(
                 f"snapshot {active} does not describe the secrets that HQ holds for it: add one with the descriptors, "

@@ -62,13 +62,20 @@ class Content:
 
 
 def read_content(
-    service: str, text: bytes, locations: Collection[str], as_id: str = "", revision_id: str = ""
+    service: str,
+    text: bytes,
+    locations: Collection[str],
+    as_id: str = "",
+    revision_id: str = "",
+    *,
+    was_accepted: bool = False,
 ) -> Content:
     """The content of a snapshot from its text.
 
     Args:
         as_id: the snapshot's id, if it is not the hash of the content: an adopted one keeps the revision's id.
         revision_id: of what it runs, if that has an id already; empty: a digest of that.
+        was_accepted: it is a stored text: what bounds the reading of a caller's came later than it, perhaps.
 
     Raises:
         TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
@@ -76,7 +83,7 @@ def read_content(
     """
     if len(text) > MAX_CONTENT_BYTES:
         raise TooLarge(f"content has {len(text)} bytes; the limit is {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES")
-    value = _value(text)
+    value = _value(text, was_accepted)
     faults: list[str] = []
     description = parse_description(value, "content", faults)
     placements = _placements_by_key(description, sorted(locations), faults)
@@ -104,16 +111,17 @@ def text_of(chunks: list[bytes]) -> bytes:
     return zlib.decompress(b"".join(chunks))
 
 
-def _value(text: bytes) -> Any:
+def _value(text: bytes, was_accepted: bool) -> Any:
     bad: list[str] = []
     try:
-        documents = [value for _, value in documents_in("content", text.decode(), bad)]
+        documents = [value for _, value in documents_in("content", text.decode(), bad, was_accepted=was_accepted)]
     except UnicodeDecodeError as error:
         raise invalid("content", f"is not UTF-8: {error.reason} at byte {error.start}") from None
     if bad or len(documents) != 1:
         what = bad or [f"has {len(documents)} documents: a snapshot has exactly one"]
         raise InvalidRequest(*(_violation(fault) for fault in what))
-    _check_expanded(documents[0])
+    if not was_accepted:
+        _check_expanded(documents[0])
     return documents[0]
 
 

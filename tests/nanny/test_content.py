@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from descriptions.held import HeldInstance, held_instance
+from hqcli import documents
 from hqpb.v1 import instance_pb2
+from nanny.snapshots import content as snapshot_content
 from nanny.snapshots import wanted
 from nanny.snapshots.content import MAX_CONTENT_BYTES, Content, chunks_of, read_content, text_of
 from nannyctl.plans.plan import PlannedKind
@@ -103,6 +106,26 @@ def test_a_short_text_makes_nothing_large_or_slow_and_no_error_of_the_server(tex
     """Four hundred bytes took Nanny's memory by merges, and two hundred kilobytes a thread for ever by numbers."""
     with pytest.raises((InvalidRequest, TooLarge), match=told):
         content(text)
+
+
+@pytest.mark.parametrize(
+    ("labels", "module", "bound", "value"),
+    [
+        (b"{<<: *l}", documents._DocumentLoader, "most_merged", 0),
+        (b"*l", snapshot_content, "_AGAIN_BYTES", MAX_CONTENT_BYTES),
+        (b"{}", documents._DocumentLoader, "most_digits", 1),  # a port has two
+    ],
+    ids=["merges", "aliases", "digits"],
+)
+def test_what_was_accepted_before_there_were_bounds_is_read(
+    labels: bytes, module: Any, bound: str, value: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After an upgrade a service's stored content could not be read any more, so nothing was done for it."""
+    monkeypatch.setattr(module, bound, value)
+    text = GOOD.replace(b"resources:", b"labels: &l {k: v}\nresources:").replace(b"node: n2", b"labels: " + labels)
+    with pytest.raises((InvalidRequest, TooLarge)):
+        content(text)
+    assert len(read_content("web", text, LOCATIONS, "a", "a", was_accepted=True).placements) == 2
 
 
 def test_of_very_many_faults_the_first_are_told() -> None:
