@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from control import Refused
 from nanny.automaton.step import step_refusal
 from nanny.records import kinds
 from nanny.records.service_update import ServiceUpdate
+from nanny.records.timeline import promoted_timeline
 from nannypb.v1 import records_pb2
-from nannypb.v1 import service_pb2 as pb
 
 
 def on_promoted(update: ServiceUpdate) -> None:
     """The step under way need not wait for people any longer. Raises Refused."""
     order = update.event.promoted
-    snapshot, steps = _step_under_way(update, order)
-    if not order.number or not steps[order.number - 1].promote:
+    snapshot, action = _step_under_way(update, order)
+    if not order.number or not action.step[order.number - 1].promote:
         raise Refused(f"step {order.number} does not wait for people", "ABORTED")
     update.story.tell(f"step {order.number} promoted", snapshot)
     key = kinds.of_snapshot(update.service_id, snapshot)
-    timeline = update.change.get(kinds.ROLLOUT, key)
-    if timeline is not None and len(timeline.step) >= order.number:
-        timeline.step[order.number - 1].promoted.CopyFrom(update.event.by)
-        update.change.put(kinds.ROLLOUT, key, timeline)
+    timeline = promoted_timeline(update.change.get(kinds.ROLLOUT, key), action, order.number, update.event.by)
+    update.change.put(kinds.ROLLOUT, key, timeline)
     update.apply_service(update.step.promote_step(update.before, snapshot, order.number))
 
 
@@ -42,8 +38,8 @@ def on_aborted(update: ServiceUpdate) -> None:
     update.apply_service(after, snapshot, why)
 
 
-def _step_under_way(update: ServiceUpdate, order: records_pb2.StepOrder) -> tuple[str, Sequence[pb.RolloutStep]]:
-    """The snapshot that the order rolls out, and its steps. Raises Refused if another order or step is under way."""
+def _step_under_way(update: ServiceUpdate, order: records_pb2.StepOrder) -> tuple[str, records_pb2.ActionRecord]:
+    """The snapshot that the order rolls out, and its action. Raises Refused if another order or step is under way."""
     snapshot = next((one.snapshot_id for one in update.record.snapshot if one.order.id == order.order_id), "")
     if not snapshot:
         raise Refused(f"there is no order {order.order_id[:80]!r}, or a later one took its place", "ABORTED")
@@ -51,9 +47,10 @@ def _step_under_way(update: ServiceUpdate, order: records_pb2.StepOrder) -> tupl
         raise Refused(why, "ABORTED")
     state = update.before.tuples[snapshot]
     action = update.change.get(kinds.ACTION, kinds.of_snapshot(update.service_id, snapshot))
-    steps: Sequence[pb.RolloutStep] = action.step if action is not None and action.number == state.action else ()
-    over = max(action.steps_over, state.promoted) if action is not None and steps else 0
-    now = over + 1 if over < len(steps) else 0
+    if action is None or action.number != state.action:
+        action = records_pb2.ActionRecord()  # the worker has not begun
+    over = max(action.steps_over, state.promoted) if action.step else 0
+    now = over + 1 if over < len(action.step) else 0
     if order.number != now:
         raise Refused(f"step {now or 'none'} is under way, not {order.number or 'none'}: look at it again", "ABORTED")
-    return snapshot, steps
+    return snapshot, action

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from nannypb.v1.records_pb2 import ActionRecord, InstanceKey, RolloutRecord
+from nannypb.v1.service_pb2 import Authorship, RolloutStep
 
 BATCHES: Final = 50
 JUDGED: Final = 20
@@ -22,14 +23,20 @@ def timeline_after(
     before: RolloutRecord | None, action: ActionRecord, testimony: Testimony, now_ms: int
 ) -> RolloutRecord:
     """The time line after the action's record became this one."""
-    record = RolloutRecord(number=action.number, since_unix_ms=action.since_unix_ms)
-    if before is not None and before.number == action.number:
-        record.CopyFrom(before)
+    record = _timeline_of(before, action)
     _note_batch(record, action, now_ms)
     _note_steps(record, action, now_ms)
     _judge(record, action.fell, "fell", testimony, now_ms)
     _judge(record, action.failed, "failed", testimony, now_ms)
     _add_outputs(record, testimony)
+    return record
+
+
+def promoted_timeline(before: RolloutRecord | None, action: ActionRecord, number: int, by: Authorship) -> RolloutRecord:
+    """The time line after people promoted a step; it may have begun with the promotion of the one before."""
+    record = _timeline_of(before, action)
+    _begin_steps(record, action.step, number - 1, by.time.ToMilliseconds())
+    record.step[number - 1].promoted.CopyFrom(by)
     return record
 
 
@@ -54,6 +61,13 @@ def closed_timeline(before: RolloutRecord, now_ms: int) -> RolloutRecord:
     return record
 
 
+def _timeline_of(before: RolloutRecord | None, action: ActionRecord) -> RolloutRecord:
+    record = RolloutRecord(number=action.number, since_unix_ms=action.since_unix_ms)
+    if before is not None and before.number == action.number:
+        record.CopyFrom(before)
+    return record
+
+
 def _note_batch(record: RolloutRecord, action: ActionRecord, now_ms: int) -> None:
     last = record.batch[-1] if record.batch and not record.batch[-1].HasField("end_time") else None
     if not action.batch:
@@ -72,14 +86,19 @@ def _note_batch(record: RolloutRecord, action: ActionRecord, now_ms: int) -> Non
 
 
 def _note_steps(record: RolloutRecord, action: ActionRecord, now_ms: int) -> None:
-    """Those that have begun: a step begins as the one before is over. An order that skips them leaves what there is."""
-    for one in record.step[: action.steps_over if action.step else len(record.step)]:
-        if not one.HasField("end_time"):
-            one.end_time.FromMilliseconds(now_ms)
-    for step in action.step[len(record.step) : action.steps_over + 1]:
-        record.step.add(step=step).begin_time.FromMilliseconds(now_ms)
+    """Those that have begun. An order that skips them leaves what there is."""
+    _begin_steps(record, action.step, action.steps_over if action.step else len(record.step), now_ms)
     if action.check_result:
         record.step[-1].check_result = action.check_result[:_MESSAGE]
+
+
+def _begin_steps(record: RolloutRecord, steps: Sequence[RolloutStep], over: int, now_ms: int) -> None:
+    """A step begins as the one before is over."""
+    for step in steps[len(record.step) : over + 1]:
+        record.step.add(step=step).begin_time.FromMilliseconds(now_ms)
+    for one in record.step[:over]:
+        if not one.HasField("end_time"):
+            one.end_time.FromMilliseconds(now_ms)
 
 
 def _judge(record: RolloutRecord, keys: Iterable[InstanceKey], verdict: str, testimony: Testimony, now_ms: int) -> None:

@@ -15,6 +15,7 @@ from hqclient.credential_files import CredentialFiles
 from nanny.automaton.states import Current, SnapshotEvent, Target
 from nanny.records import kinds
 from nanny.records.services import tuple_of
+from nanny.records.timeline import timeline_after
 from nannyctl.commands import orders
 from nannyctl.commands.waiting import AtRest, TargetReached, rolled_back_result, wait_for_goal
 from nannyctl.nanny_server import NannyServer, new_request_id
@@ -91,6 +92,21 @@ def test_what_is_said_of_steps_is_for_the_order_and_the_step_that_are_under_way(
     assert "ann: b step 2 promoted" in web.history()
     assert web.ended("b", SnapshotEvent.DONE).outcome("b")[0] == "REACHED"
     assert tuple_of(web.record, "b").promoted == 0  # type: ignore[union-attr]
+
+
+def test_who_promoted_is_told_of_steps_that_follow_each_other_at_once() -> None:
+    """The second was promoted before the worker looked again, so the time line did not have it yet."""
+    web, key = active(), kinds.of_snapshot(SERVICE, "b")
+    number = tuple_of(web.record, "b").action  # type: ignore[union-attr]
+    action = ActionRecord(number=number, step=[pb.RolloutStep(promote=True)] * 3)
+    web.change.put(kinds.ACTION, key, action)
+    for step in (1, 2):
+        web.send(promoted=StepOrder(order_id="o2", number=step), author=f"ann {step}")
+    timeline = web.change.get(kinds.ROLLOUT, key)
+    action.steps_over = 2
+    for record in (timeline, timeline_after(timeline, action, lambda _key: ("", ""), web.clock_ms)):
+        assert [one.promoted.author for one in record.step[:2]] == ["ann 1", "ann 2"]
+    assert [one.HasField("end_time") for one in record.step] == [True, True, False]
 
 
 def test_an_order_whose_roll_back_failed_or_was_superseded_has_failed() -> None:

@@ -197,6 +197,13 @@ def test_a_batch_that_is_not_approved_is_given_up_and_another_action_begins_anew
     assert ended_timeline(RolloutRecord(), keys(1), says, 40).judged[0].id == "web-1"
 
 
+def test_of_a_roll_out_that_an_earlier_version_began_all_steps_but_the_last_are_over() -> None:
+    action = ActionRecord(number=1, step=[pb.RolloutStep(hold_s=1)] * 3, steps_over=2)
+    record = timeline_after(RolloutRecord(number=1), action, says, 10)
+    assert [one.HasField("end_time") for one in record.step] == [True, True, False]
+    assert timeline_after(record, action, says, 20) == record
+
+
 @in_virtual_time
 @pytest.mark.parametrize("ends", ["another", "abort", "stop"])
 async def test_what_ends_a_roll_out_ends_its_time_line(ends: str) -> None:
