@@ -221,13 +221,16 @@ class NannyRun:
             return
         order = f"order-{len(self.answers)}"
         await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._bad, target=pb.TARGET_ACTIVE))
+        if not self.answers[order]:
+            return
         self.bad[order] = "OPEN"
         with suppress(TimeoutError):
             async with asyncio.timeout(_ARRIVE_S + _DEADLINE_S):
                 while self.bad[order] == "OPEN":
                     await asyncio.sleep(0.2)
-                    [one] = [one for one in (await self._service()).snapshot if one.snapshot_id == self._bad]
-                    self.bad[order] = pb.OrderOutcome.Name(one.order.outcome).removeprefix("ORDER_OUTCOME_")
+                    for one in (await self._service()).snapshot:  # of a process that may be behind
+                        if one.order.id == order:
+                            self.bad[order] = pb.OrderOutcome.Name(one.order.outcome).removeprefix("ORDER_OUTCOME_")
 
     async def _service(self) -> pb.Service:
         found = (await self._asked("GetService", pb.GetServiceRequest(service_id=SERVICE))).service
