@@ -13,6 +13,7 @@ import asyncio
 import os
 import random
 import re
+import socket
 import ssl
 from base64 import b64encode
 from collections.abc import Callable, Sequence
@@ -172,7 +173,9 @@ def _encode_header(name: str, value: str | bytes) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """The system's own word for it, if there is one."""
-    return (
-        os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error) or type(error).__name__
-    )
+    """The system's own word for it, if there is one; TLS and look-ups of names have numbers of their own."""
+    if isinstance(error, ssl.SSLError | socket.gaierror):
+        return error.strerror or str(error)
+    if isinstance(error, OSError) and error.errno:
+        return os.strerror(error.errno)
+    return str(error) or type(error).__name__

@@ -66,6 +66,11 @@ async def test_a_certificate_of_another_host_is_refused(files: Secured, grpcio: 
     assert "certificate verify failed" in await failure(Channel(f"127.0.0.2:{grpcio}", trusting(files.authority, own)))
 
 
+async def test_a_name_that_is_not_known_is_said_in_the_words_of_the_look_up() -> None:
+    """A look-up's numbers are not the system's: that would say "Unknown error -2"."""
+    assert "nknown error" not in await failure(Channel("nobody.invalid:1"))
+
+
 async def test_a_certificate_of_another_authority_is_refused(files: Secured, grpcio: int, tmp_path: Path) -> None:
     stranger = Authority(tmp_path / "other")
     assert "certificate verify failed" in await failure(Channel(f"127.0.0.1:{grpcio}", trusting(stranger)))
