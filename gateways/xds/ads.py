@@ -81,7 +81,8 @@ class Ads:
     def _method(self, path: str, form: StreamForm, only: ResourceType | None) -> Method:
         request = pb.DeltaDiscoveryRequest if form is DeltaSubscriptions else pb.DiscoveryRequest
         run = partial(self.run, only=only, form=form)
-        return Duplex(path, parse_proto(request), parse_json(request), run, READ, narrowed_reach(Of.SERVICE))
+        parsers = parse_proto(request, most=None), parse_json(request, most=None)  # streams count names themselves
+        return Duplex(path, *parsers, run, READ, narrowed_reach(Of.SERVICE))
 
     async def run(
         self,

@@ -80,6 +80,7 @@ class DeltaSubscriptions(XdsStream):
     def _subscribe(self, kind: ResourceType, wanted: _DeltaWanted, request: pb.DeltaDiscoveryRequest) -> None:
         """Raises InvalidRequest."""
         added, dropped = {*request.resource_names_subscribe}, {*request.resource_names_unsubscribe}
+        dropped &= {*wanted.names, *wanted.has, ALL}
         self._check_names("resource_names_subscribe", added, len(wanted.names - dropped | added))
         is_first, wanted.is_begun = not wanted.is_begun, True
         asks_for_all = ALL in added or (is_first and not added)

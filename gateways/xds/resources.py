@@ -22,7 +22,7 @@ from hqclient.discovery.endpoint import DEFAULT_WEIGHT, with_traffic
 from xdspb.v1 import xds_pb2 as pb
 
 _MOST_KEPT: Final = 100_000
-_MOST_TARGETS: Final = 20_000  # some kilobytes each
+_MOST_TARGETS: Final = 20_000  # some kilobytes each; and two for each service, as one stream may want
 
 
 class Resources:
@@ -43,7 +43,7 @@ class Resources:
     def target(self, name: str) -> XdsTarget | None:
         """What a name means."""
         if name not in self._targets:
-            if len(self._targets) >= _MOST_TARGETS:
+            if len(self._targets) >= _MOST_TARGETS + 2 * self.count:
                 self._targets.clear()
             self._targets[name] = read_target(name)
         return self._targets[name]

@@ -20,7 +20,6 @@ M = TypeVar("M", bound=Message)
 _MAX_DESCRIPTION: Final = 300
 MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
 MOST_ITEMS: Final = 20_000  # of one list; methods have lower bounds of their own
-_SHORT_BYTES: Final = 2 * MOST_ITEMS  # an item takes two bytes at least
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -29,8 +28,8 @@ _FAILED: Final = re.compile(r"^Failed to parse (\w+) field: ")
 _WHERE: Final = re.compile(r" at \w+\.([\w.\[\]]*\w\]?)\.*$")
 
 
-def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
-    """A parser of the binary encoding; it raises InvalidRequest."""
+def parse_proto(message_type: type[M], most: int | None = MOST_ITEMS) -> Callable[[bytes], M]:
+    """A parser of the binary encoding; it raises InvalidRequest. `most`: items of one list; None: the caller looks."""
     name = message_type.DESCRIPTOR.full_name
     from_string = message_type.FromString
 
@@ -39,15 +38,15 @@ def parse_proto(message_type: type[M]) -> Callable[[bytes], M]:
             message = from_string(body)
         except DecodeError as error:
             raise invalid("", f"the body is not a valid binary {name}") from error
-        if len(body) > _SHORT_BYTES:
-            refuse_long_lists(message)
+        if most is not None and len(body) > most:
+            refuse_long_lists(message, most)
         return message
 
     return parse
 
 
-def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
-    """A parser of proto3 JSON; it raises InvalidRequest, which names what is wrong, and where."""
+def parse_json(message_type: type[M], most: int | None = MOST_ITEMS) -> Callable[[bytes], M]:
+    """A parser of proto3 JSON; it raises InvalidRequest, which names what is wrong, and where. `most`: as above."""
 
     def parse(body: bytes) -> M:
         value = _load(body)
@@ -65,24 +64,24 @@ def parse_json(message_type: type[M]) -> Callable[[bytes], M]:
             raise invalid(
                 "", _short(f"the JSON does not match the message: {type(error).__name__}: {error}")
             ) from error
-        if len(body) > _SHORT_BYTES:
-            refuse_long_lists(message)
+        if most is not None and len(body) > most:
+            refuse_long_lists(message, most)
         return message
 
     return parse
 
 
-def refuse_long_lists(message: Message, path: str = "") -> None:
-    """No list of a request is longer than any call can use: an item takes two bytes, and may cost much more than that.
+def refuse_long_lists(message: Message, most: int, path: str = "") -> None:
+    """No list of a request is longer than any call can use: an item may take one byte, and cost much more than that.
 
     Raises InvalidRequest, naming the list.
     """
-    if message.ByteSize() <= _SHORT_BYTES:
+    if message.ByteSize() <= most:
         return
     for field, value in message.ListFields():
         here = f"{path}{field.name}"
-        if field.is_repeated and len(value) > MOST_ITEMS:
-            raise invalid(here, f"{len(value)} items are too many: send at most {MOST_ITEMS} at once")
+        if field.is_repeated and len(value) > most:
+            raise invalid(here, f"{len(value)} items are too many: send at most {most} at once")
         if field.message_type is None:
             continue
         if field.message_type.GetOptions().map_entry:
@@ -90,7 +89,7 @@ def refuse_long_lists(message: Message, path: str = "") -> None:
         else:
             nested = value if field.is_repeated else [value]
         for one in nested:
-            refuse_long_lists(one, f"{here}.")
+            refuse_long_lists(one, most, f"{here}.")
 
 
 def to_json(message: Message) -> bytes:

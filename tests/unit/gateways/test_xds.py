@@ -19,6 +19,7 @@ from gateways.xds.stream import LISTEN, MOST_NAMES, XdsCounts
 from gateways.xds.subscriptions import Subscriptions
 from gateways.xds.targets import XdsTarget, read_target
 from serving.calls.methods import Call, Duplex
+from serving.encoding.jsonio import MOST_ITEMS
 from serving.errors import InvalidRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
 from xdspb.v1 import xds_pb2 as pb
@@ -271,6 +272,31 @@ def test_a_refusal_is_logged_counted_and_not_sent_again(caplog: pytest.LogCaptur
 def test_names_of_one_stream_are_bounded() -> None:
     with pytest.raises(InvalidRequest, match="resource_names"):
         client().wants(EDS, *(f"web-{i}" for i in range(MOST_NAMES + 1)))
+
+
+def test_a_client_of_all_of_many_services_is_served() -> None:
+    """A stream counts its names itself: what parses it has no bound below that."""
+    names = [f"s{number}" for number in range(MOST_ITEMS + 1)]
+    pictured = PictureBuilder()
+    resources = Resources(pictured.picture, Addressing(pictured.picture.hosts))
+    requests = {
+        False: pb.DiscoveryRequest(resource_names=names),
+        True: pb.DeltaDiscoveryRequest(
+            resource_names_subscribe=names,
+            resource_names_unsubscribe=names,
+            initial_resource_versions=dict.fromkeys(names, "1"),
+        ),
+    }
+    for method in Ads(pictured.picture, resources).methods():
+        request = requests["/Delta" in method.path]
+        assert method.parse(request.SerializeToString()) == request
+
+
+def test_what_names_mean_is_kept_for_as_many_as_one_stream_may_want(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gateways.xds.resources._MOST_TARGETS", 2)
+    one = client(*THREE)
+    kept = [one.resources.target(name) for name in ("a", "b", "c", "d")]
+    assert one.resources.target("a") is kept[0]
 
 
 def test_another_type_is_passed_over() -> None:

@@ -16,6 +16,7 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding import jsonio
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto, to_json
 from serving.errors import InvalidRequest
+from wallepb.v1 import project_pb2
 from wallepb.v1 import service_pb2 as walle_pb2
 
 find = parse_json(service_pb2.FindInstancesRequest)
@@ -154,6 +155,7 @@ LONG = [
         service_pb2.ReportStatusesRequest,
         {"report": [{"revision": {"container": [{}] * ITEMS}}]},
     ),
+    ("step", project_pb2.Scheme, {"step": [1] * ITEMS}),  # packed: a byte each
     ("limits.pair", walle_pb2.UpdateProjectRequest, {"limits": {"ssh": {"pair": [{}] * ITEMS}}}),
 ]
 
