@@ -90,17 +90,20 @@ class LocationHealth:
         self._standing.record_failure(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
         self._note()
 
-    def record_unreachable(self, words: str) -> None:
-        """It is not merely slow: no replica can be reached, or none that belongs to this location."""
+    def record_unreachable(self, words: str, hint: str = "") -> None:
+        """It is not merely slow: no replica can be reached, or none that belongs to this location.
+
+        `hint`: for the log alone, such as addresses; callers see the words.
+        """
         self._standing.record_failure(words, 0.0, self._timeout_s, self._clock.now(), at_once=True)
-        self._note()
+        self._note(hint)
 
     def down_words(self) -> str:
         """Why it is not asked."""
         since_s = self._clock.now() - self._standing.since
         return f"{self.error}; unreachable for {since_s:.0f} s, not called again until a probe succeeds"
 
-    def _note(self) -> None:
+    def _note(self, hint: str = "") -> None:
         """Log it when the location falls silent or is back."""
         if self.is_up == self._was_up:
             return
@@ -108,7 +111,7 @@ class LocationHealth:
         if self._was_up:
             log.warning("%s is reachable again", self.name)
         else:
-            log.warning("%s is unreachable, reads continue without it: %s", self.name, self.error)
+            log.warning("%s is unreachable, reads continue without it: %s%s", self.name, self.error, hint)
             self.on_silence()
 
 
@@ -145,10 +148,10 @@ class Probes:
         for replica, took_s in zip(replicas, answered, strict=True):
             self._judge(replica, took_s)
         if all(took_s is None for took_s in answered) and health.seen_at < began:
-            asked = ", ".join(replica.address for replica in replicas)
-            silence = f"no replica ({asked}) answered a probe within {self._timeout_s:g} s"
-            unheard = f"{silence}: check `replicas` in --config"
-            health.record_unreachable(self._objection or health.error or unheard)
+            unheard = f"no replica answered a probe within {self._timeout_s:g} s"
+            hint = f" (check `replicas` in --config: {', '.join(replica.address for replica in replicas)})"
+            words = self._objection or health.error or unheard
+            health.record_unreachable(words, hint if words == unheard else "")
 
     async def keep_probing(self) -> None:
         """Probe a location that failed, replicas that are set aside, and occasionally one that gets no requests."""

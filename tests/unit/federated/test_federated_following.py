@@ -7,8 +7,13 @@ import random
 from typing import TYPE_CHECKING, cast
 
 import grpc
+import pytest
 
 from federated.calls.one_location import LocationFollower, Portion
+from federated.clock import FederatedSystemClock
+from federated.locations.channel import Dialer
+from federated.locations.config import LocationConfig
+from federated.locations.location import Location
 from federated.locations.location_health import LocationHealth
 from hqclient.errors import HqApiError
 from hqpb.v1 import service_pb2 as pb
@@ -92,6 +97,15 @@ async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_kn
     east.on_message(OF_EAST.SerializeToString())
     # Its probes fail, but its stream lives.
     assert east.silence() == []
+
+
+async def test_only_the_log_says_where_a_location_was_asked(caplog: pytest.LogCaptureFixture) -> None:
+    asked = "127.0.0.1:1"
+    east = Location(LocationConfig("east", (asked,)), FederatedSystemClock(), random.Random(1), Dialer(), 0)
+    await east.probes.probe()
+    await east.close()
+    assert east.health.error == "no replica answered a probe within 2 s"
+    assert f"{east.health.error} (check `replicas` in --config: {asked})" in caplog.text
 
 
 @in_virtual_time
