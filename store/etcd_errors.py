@@ -62,7 +62,7 @@ _REFUSED = re.compile(
     r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): "
     r"(?:Failed to connect to remote host: )?(.+)"
 )
-_UNRESOLVED = re.compile(r"errors resolving (\S+): \[.*lookup error: ?(.+)\]")
+_UNRESOLVED = re.compile(r"(?:errors resolving|DNS resolution failed for) (\S+): (?:\[.*lookup error: ?|.*: )?(.+?)\]?")
 
 
 def words_of(error: grpc.aio.AioRpcError) -> str:

@@ -35,8 +35,10 @@ _REFUSED: Final = re.compile(
     r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): "
     r"(?:Failed to connect to remote host: )?(.+)"
 )
-_UNRESOLVED: Final = re.compile(r"errors resolving (\S+): \[.*lookup error: ?(.+)\]")
-_NO_CONNECTION = "failed to connect to all addresses"
+_UNRESOLVED: Final = re.compile(
+    r"(?:errors resolving|DNS resolution failed for) (\S+): (?:\[.*lookup error: ?|.*: )?(.+?)\]?"
+)
+_NEVER_SENT: Final = ("failed to connect to all addresses", "errors resolving ", "DNS resolution failed for ")
 _WITHOUT_WORD_FROM_HQ = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -142,7 +144,7 @@ def connection_closed(endpoint: str) -> HqApiError:
 def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
     """What gRPC raised, with HQ's details. Details that cannot be read are treated as absent."""
     text = error.details() or ""
-    sent = not text.startswith(_NO_CONNECTION)
+    sent = not text.startswith(_NEVER_SENT)
     words = text if sent else connection_words(text)
     return decode_status(error.code(), words, _details_bytes(error), endpoint, sent=sent)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import grpc
+import pytest
 from google.protobuf import any_pb2
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped,unused-ignore]
@@ -82,9 +83,26 @@ def test_a_connection_that_ended_leaves_the_outcome_of_a_write_unknown() -> None
     assert not error.nothing_stored
 
 
-def test_a_call_that_found_no_connection_was_never_sent() -> None:
-    text = "failed to connect to all addresses; last error: Connection refused"
-    error = decode(AioRpcError(Code.UNAVAILABLE, Metadata(), Metadata(), text, None))
+@pytest.mark.parametrize(
+    ("details", "words"),
+    [
+        (
+            "failed to connect to all addresses; last error: UNKNOWN: ipv4:127.0.0.1:1: Connection refused",
+            "cannot connect to 127.0.0.1:1: Connection refused",
+        ),
+        (
+            "errors resolving nobody.invalid:1: [field:hostname lookup error:address lookup failed: Not found]",
+            "cannot connect to nobody.invalid:1: address lookup failed: Not found",
+        ),
+        (
+            "DNS resolution failed for nobody.invalid:1: C-ares status is not ARES_SUCCESS qtype=A: Not found",
+            "cannot connect to nobody.invalid:1: Not found",
+        ),
+    ],
+)
+def test_a_call_that_found_no_connection_was_never_sent(details: str, words: str) -> None:
+    error = decode(AioRpcError(Code.UNAVAILABLE, Metadata(), Metadata(), details, None))
+    assert str(error) == words
     assert error.nothing_stored
     assert not error.outcome_unknown
 
