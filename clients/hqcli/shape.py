@@ -58,15 +58,16 @@ def fill_message(value: Any, message: Message, path: str = "") -> list[str]:
         try:
             ParseDict(value, message)
         except ParseError as error:
-            found = [".".join(filter(None, (path, _where_and_why(str(error)))))]
+            found = [_where_and_why(path, str(error))]
     return found
 
 
-def _where_and_why(text: str) -> str:
-    """Protobuf's description of a fault, as `path.of.field: what is wrong`."""
-    path = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
+def _where_and_why(path: str, text: str) -> str:
+    """Protobuf's description of a fault in what is at `path`, as `path.of.field: what is wrong`."""
+    inner = _UPPER.sub(lambda found: f"_{found[0].lower()}", ".".join(_STEP.findall(text)))
+    where = ".".join(filter(None, (path, inner)))
     why = _STEP.sub("", text).strip().rstrip(".")
-    return f"{path}: {why}" if path else why
+    return f"{where}: {why}" if where else why
 
 
 def kind(value: Any) -> str:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.message import Message
 
 from hqcli.documents import BadDocument
 from hqcli.instances import read_documents
+from hqcli.shape import fill_message
 from hqctl.manifests.ports import clashes, nodes_with_ports
 from hqpb.v1 import instance_pb2 as pb
 
@@ -149,3 +153,19 @@ def test_a_port_given_twice_on_a_node_is_found() -> None:
     (clash,) = clashes(instances)
     assert (clash.node, clash.port, clash.ids) == ("n1", 80, ("a", "b"))
     assert nodes_with_ports(instances) == ["n1", "n2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message", "fault"),
+    [
+        ("[3]", {"spec": {"weight": 2**40}}, pb.Instance(), "[3].spec.weight: Value out of range"),
+        ("", {"spec": {"weight": 2**40}}, pb.Instance(), "spec.weight: Value out of range"),
+        ("pods.wait", "10x", Duration(), "pods.wait: Duration must end"),
+        ("", "10x", Duration(), "Duration must end"),
+    ],
+)
+def test_a_fault_that_protobuf_finds_is_told_with_its_place(
+    path: str, value: Any, message: Message, fault: str
+) -> None:
+    [found] = fill_message(value, message, path)
+    assert found.startswith(fault)
