@@ -84,16 +84,18 @@ class AddressParam(click.ParamType[str]):
 
 
 class InputFile(click.Path):
-    """A file that is there and that this user may read; empty: none. It is not opened: it may be a pipe."""
+    """A file that this user may read, `~` expanded; empty: none. It is not opened: it may be a pipe."""
 
     def __init__(self, path_type: type[Any] | None = None, *, allow_dash: bool = False) -> None:
         super().__init__(path_type=path_type, allow_dash=allow_dash)
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        path = "" if self.allow_dash and value == "-" else str(Path(value).expanduser()) if value else ""
-        if path and (fault := _file_fault(path)):
+        if not value or (self.allow_dash and value == "-"):
+            return super().convert(value, param, ctx)
+        path = os.path.expanduser(value)  # noqa: PTH111  # what names no user stays as it is, and is not there
+        if fault := _file_fault(path):
             self.fail(f"{value}: cannot be read: {fault}: give a file that this user can read", param, ctx)
-        return super().convert(value, param, ctx)
+        return super().convert(path, param, ctx)
 
 
 def _file_fault(path: str) -> str:

@@ -164,7 +164,7 @@ class _Renewed(Generic[T]):
 def _stamp(name: str) -> tuple[int, int, int] | None:
     try:
         found = Path(name).expanduser().stat()
-    except OSError:
+    except (OSError, RuntimeError):
         return None
     return found.st_mtime_ns, found.st_size, found.st_ino
 
@@ -172,10 +172,9 @@ def _stamp(name: str) -> tuple[int, int, int] | None:
 def _read_file(flag: str, name: str) -> bytes:
     try:
         return Path(name).expanduser().read_bytes()
-    except OSError as error:
-        raise BadCredentials(
-            f"{flag} {name}: cannot be read: {error.strerror}: give one that this user can read"
-        ) from None
+    except (OSError, RuntimeError) as error:
+        fault = error.strerror if isinstance(error, OSError) else "no such user"
+        raise BadCredentials(f"{flag} {name}: cannot be read: {fault}: give one that this user can read") from None
 
 
 def _read_token(name: str, prefix: str) -> str:

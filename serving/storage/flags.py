@@ -40,14 +40,23 @@ def etcd_flags(flags: Flags) -> Callable[[F], F]:
 
 def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
     """Raises UsageError: the list of members is empty, or a file cannot be used."""
-    password_file = given["etcd_password_file"]
     ca, cert, key = given["etcd_ca"], given["etcd_cert"], given["etcd_key"]
     return EtcdConfig(
         endpoints=_endpoints(given["etcd"]),
         credentials=_etcd_tls(ca, cert, key),
         user=given["etcd_user"],
-        password=Path(password_file).read_text().strip() if password_file else "",
+        password=_password(given["etcd_password_file"]),
     )
+
+
+def _password(file: str) -> str:
+    try:
+        return Path(file).read_text(encoding="utf-8").strip() if file else ""
+    except OSError as error:
+        fault = f"cannot be read: {error.strerror}: give a file that this user can read"
+    except UnicodeDecodeError:
+        fault = "is not UTF-8: give a text file with the password alone"
+    raise click.UsageError(f"--etcd-password-file {file}: {fault}")
 
 
 @usage_errors(BadSecurity)
