@@ -59,10 +59,10 @@ class Bytes(click.ParamType[int]):
 
 
 class AddressParam(click.ParamType[str]):
-    """One or more HOST:PORT, separated by commas, perhaps after NAME=; the text is not changed.
+    """One or more HOST:PORT, separated by commas, after NAME= if the metavar has that; the text is not changed.
 
     Args:
-        is_own: to listen on, where port 0 takes a free one; else one is called.
+        is_own: one to listen on, where port 0 takes a free one; else they are called.
         may_be_url: a scheme before it is ignored.
     """
 
@@ -72,12 +72,13 @@ class AddressParam(click.ParamType[str]):
         self._is_own, self._may_be_url = is_own, may_be_url
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if param is not None and str(param.metavar).startswith("NAME=") and "=" not in str(value):
-            return str(value)  # whoever reads it says what to write
-        for part in str(value).rpartition("=")[2].split(","):
+        listed = str(value)
+        if param is not None and str(param.metavar).startswith("NAME="):
+            listed = listed.partition("=")[2]  # none: whoever reads it says what to write
+        for part in [listed] if self._is_own else listed.split(","):
             address = part.strip()
             if self._may_be_url:
-                address = re.sub(r"^https?://|/+$", "", address)
+                address = re.sub(r"^https?://|^dns:///|/+$", "", address)
             if address and (fault := address_fault(address, is_own=self._is_own)):
                 self.fail(f"{address}: {fault}", param, ctx)
         return str(value)

@@ -32,6 +32,8 @@ def address_fault(address: str, *, is_own: bool = False) -> str:
     free = ", port 0 for a free one" if is_own else ""
     if not (host or is_own) or address.endswith("]"):
         return f"names no port: write HOST:PORT{free}"
+    if ":" in host and not (host.startswith("[") and host.endswith("]")):
+        return "is not HOST:PORT: write an IPv6 address in brackets, e.g. [::1]:7071"
     if not port.isdecimal() or not (0 if is_own else 1) <= int(port) < 65_536:
         return f"{port!r} is not a valid port: write HOST:PORT{free}, e.g. 127.0.0.1:7071"
     return ""

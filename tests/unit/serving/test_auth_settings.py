@@ -75,6 +75,7 @@ def test_others_reach_an_address_only_with_tls_and_identities(
         ("[::1]", "names no port"),
         ("a:65536", "'65536' is not a valid port"),
         ("http://a:1", "give HOST:PORT, without a scheme"),
+        *((address, "is not HOST:PORT: write an IPv6") for address in ("::1", "2001:db8::1:7071", "[::1]:7:7071")),
         *((address, "") for address in ("127.0.0.1:0", ":7071", "[::1]:7071", "unix:/run/hq")),
     ],
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from serving.flags import InputFile
+from serving.flags import CALLED_ADDRESSES, OWN_ADDRESS, AddressParam, InputFile
 from serving.storage.flags import etcd_config
 
 
@@ -36,3 +36,33 @@ def test_a_password_that_cannot_be_read_is_a_fault_of_its_flag(
     given = dict.fromkeys(("etcd_ca", "etcd_cert", "etcd_key", "etcd_user"), "")
     with pytest.raises(click.UsageError, match=f"^--etcd-password-file {file}: {fault}"):
         etcd_config({**given, "etcd": "127.0.0.1:2379", "etcd_password_file": str(file)})
+
+
+NAMED = click.Option(["--location"], metavar="NAME=HOST:PORT,...")
+
+
+@pytest.mark.parametrize(
+    ("kind", "param", "value"),
+    [
+        (OWN_ADDRESS, None, "unix:/run/hq=1,2"),
+        (CALLED_ADDRESSES, None, "unix:/run/hq=1"),
+        (CALLED_ADDRESSES, NAMED, "ams=unix:/run/hq=1,127.0.0.1:7071"),
+        (CALLED_ADDRESSES, NAMED, "ams"),  # whoever reads it says what to write
+        (AddressParam(may_be_url=True), None, "http://etcd-1:2379/, dns:///etcd:2379"),
+    ],
+)
+def test_addresses_are_taken(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
+    assert kind.convert(value, param, None) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "param", "value"),
+    [
+        (OWN_ADDRESS, None, "127.0.0.1:1,127.0.0.1:2"),
+        (CALLED_ADDRESSES, None, "a:1,::1"),
+        (CALLED_ADDRESSES, NAMED, "ams=a"),
+    ],
+)
+def test_addresses_that_are_none_are_refused(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
+    with pytest.raises(click.BadParameter, match=r"HOST:PORT"):
+        kind.convert(value, param, None)
