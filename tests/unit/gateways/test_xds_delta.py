@@ -143,6 +143,12 @@ def test_who_wants_all_and_there_is_nothing_is_told_so() -> None:
     assert list(pb.DeltaDiscoveryResponse.FromString(body).resources) == []
 
 
+def test_names_that_were_never_asked_for_cost_nothing_when_taken_back() -> None:
+    one = client(*THREE)
+    one.wants(CDS, "*")
+    assert one.wants(CDS, less=["nobody"]) == []
+
+
 def test_a_name_taken_back_is_said_again_to_who_wants_all() -> None:
     one = client(*THREE)
     one.wants(CDS, "*", "web", "web/http")
