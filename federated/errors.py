@@ -92,12 +92,17 @@ def is_too_large(error: HqApiError) -> bool:
 
 
 def words_of(error: HqApiError, in_time: str) -> str:
-    """Why a location has no answer. gRPC's own message is long, and its addresses must not be shown to callers."""
+    """Why a location has no answer in time."""
+    if error.sent and error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
+        return f"no response {in_time}"
+    return words_for_callers(error)
+
+
+def words_for_callers(error: HqApiError) -> str:
+    """A location's error without the addresses of its replicas, which must not be shown to callers."""
     if not error.sent:
         return "no replica accepts connections"
-    if error.code is grpc.StatusCode.DEADLINE_EXCEEDED and not error.from_hq:
-        return f"no response {in_time}"
-    return error.message
+    return error.message.replace(error.endpoint, "a replica") if error.endpoint and not error.from_hq else error.message
 
 
 def relayed_error(error: HqApiError, location: str) -> ServiceError:

@@ -9,7 +9,7 @@ import grpc
 
 from federated.clock import FederatedClock
 from federated.encoded import scan
-from federated.errors import NOT_LET_IN, NoAnswer, is_too_large, relayed_error
+from federated.errors import NOT_LET_IN, NoAnswer, is_too_large, relayed_error, words_for_callers
 from federated.locations.locations import Locations
 from hqclient.backoff import backoff_limit_s
 from hqclient.errors import HqApiError
@@ -210,7 +210,7 @@ class LocationFollower:
             if error.code in _VOID and self.progress.token:
                 return self.progress.start_over(str(error))
         portions = self.progress.on_stream_end()
-        words = str(error) if isinstance(error, NoAnswer) or error.sent else "no replica accepts connections"
+        words = str(error) if isinstance(error, NoAnswer) else words_for_callers(error)
         if self._failures >= 2:  # the first time, another replica may simply resume
             portions += self._trouble(words)
         return portions

@@ -8,7 +8,7 @@ from grpc.aio import AioRpcError, Metadata
 
 from federated.errors import is_word, relayed_error
 from hq import errors as hq_errors
-from hqclient.errors import HqApiError, decode
+from hqclient.errors import HqApiError, connection_closed, decode
 from serving import error_statuses, errors
 
 SAID = [
@@ -56,6 +56,8 @@ def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_wor
     no_connection = HqApiError(grpc.StatusCode.UNAVAILABLE, "failed to connect to ipv4:10.0.0.1:7071", sent=False)
     no_answer = HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, "Stream removed (Deadline Exceeded)")
     assert str(relayed_error(no_connection, "east")) == "east: no replica accepts connections"
+    closed = connection_closed("10.0.0.1:7071")
+    assert str(relayed_error(closed, "east")).startswith("east: the connection to a replica was closed;")
     assert str(relayed_error(no_answer, "east")).startswith(
         "east: no response before the deadline; it may or may not be stored"
     )
