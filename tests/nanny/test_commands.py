@@ -133,7 +133,8 @@ async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(s
     assert (await scene.run("status", "web", code=8)).err == ""  # under way
     await scene.run("activate", "web", "r1", "--wait", "60s")
     assert target_of((await scene.hq.get("web-0")).instance, "r1") == READY
-    await scene.run("rollback", "web", "--wait", "60s", "-m", "forward again")
+    assert "it goes on" in (await scene.run("rollback", "web", "--wait", "0.2s", "-m", "forward again", code=8)).err
+    await scene.run("rollback", "web", "--wait", "60s", "-m", "said by somebody else")  # the same one
     assert "Online 3/3" in (await scene.run("status", "web")).out
     assert [row["serving"] for row in (await scene.run("instances", "web", v2, "-o", "json")).json["instance"]]
     assert target_of((await scene.hq.get("web-0")).instance, "r1") != READY

@@ -17,6 +17,9 @@ def test_a_roll_back_given_again_while_it_is_under_way_is_the_same_order() -> No
     found = rollback_under_way(pb.Service(snapshot=[a, b]))
     assert found is not None
     assert found.snapshot_id == "a"
+    of_before = pb.Order(id="rollback-cli-1", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN)
+    a.order.CopyFrom(of_before)  # as a Nanny, or a command, that knows no `roll_back` leaves it
+    assert rollback_under_way(pb.Service(snapshot=[a, b])) == a
     a.order.outcome = pb.ORDER_OUTCOME_REACHED
     assert rollback_under_way(pb.Service(snapshot=[a, b])) is None
     a.order.CopyFrom(pb.Order(id="cli-2", target=pb.TARGET_ACTIVE, outcome=pb.ORDER_OUTCOME_OPEN))

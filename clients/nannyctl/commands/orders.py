@@ -62,6 +62,7 @@ def target(
 
 
 _waits = functools.partial(wait_option, default="1h")
+_ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`: earlier ones keep no `roll_back`
 
 
 @click.command()
@@ -96,25 +97,29 @@ def rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | 
 
 
 async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> Exit:
-    now = (await server.call("GetService", pb.GetServiceRequest(service_id=name))).service
-    under_way, before = rollback_under_way(now), previous_snapshot(now)
-    if under_way is not None:
+    now = await server.call("GetService", pb.GetServiceRequest(service_id=name))
+    under_way, before = rollback_under_way(now.service), previous_snapshot(now.service)
+    if under_way is not None:  # it is not sent again: others may have ordered it, with other words
         request = _roll_back(name, under_way.snapshot_id, by, under_way.order.id)
-        return await _run_order(server, "SetTarget", request, wait_s, output)
+        return await _wait_and_show(server, now, request, wait_s, output)
     if not before:
         complain(
             f"{name}: no snapshot was ACTIVE before that is still on the nodes: choose one of `nanny snapshot list "
             f"{name}` and order it with `nanny activate {name} SNAPSHOT`."
         )
         return Exit.REFUSED
-    request = _roll_back(name, before, by, new_request_id())
+    request = _roll_back(name, before, by, f"{_ROLLBACK}{new_request_id()}")
     return await _run_order(server, "SetTarget", request, wait_s, output)
 
 
 def rollback_under_way(service: pb.Service) -> pb.SnapshotState | None:
     """What an earlier `nanny rollback` rolls back to, while it does."""
-    ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and one.order.roll_back)
+    ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and _is_roll_back(one.order))
     return next((one for one in ordered if one.order.outcome == pb.ORDER_OUTCOME_OPEN), None)
+
+
+def _is_roll_back(order: pb.Order) -> bool:
+    return order.roll_back or order.id.startswith(_ROLLBACK)
 
 
 def previous_snapshot(service: pb.Service) -> str:
@@ -235,6 +240,11 @@ async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship,
 
 async def _run_order(server: NannyServer, method: str, request: Any, wait_s: float | None, output: str) -> Exit:
     answer = await server.call(method, request)
+    return await _wait_and_show(server, answer, request, wait_s, output)
+
+
+async def _wait_and_show(server: NannyServer, answer: Any, request: Any, wait_s: float | None, output: str) -> Exit:
+    """For an order that an answer has the service of."""
     code = Exit.OK
     if wait_s is not None:
         since = answer.service.version
