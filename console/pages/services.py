@@ -20,6 +20,7 @@ from console.views.readiness import common_reasons, floor_of, is_lacking, unseen
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
+from descriptions.fields import ID_RULE, is_id
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
@@ -55,7 +56,8 @@ class ServicePages:
         known = good(budgets, cpb.ListBudgetsResponse())
         floors, held = floors_of(known), held_of(known)
         counts = good(counted, pb.CountInstancesResponse())
-        wanted = visit.query.get("q", "").lower()
+        name = visit.query.get("q", "").strip()
+        wanted = name.lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
         lacks = {one.key: is_lacking(one, floors.get(one.key), held.get(one.key, 0)) for one in groups}
         groups.sort(key=lambda one: (not lacks[one.key], one.ready - wanted_of(one), one.key))
@@ -65,8 +67,10 @@ class ServicePages:
             "unseen": lambda one: unseen(one, totals, silent),
             "services": groups[:size],
             "total": len(groups),
-            "more": url("services", q=wanted, show=size * 5) if len(groups) > size else "",
-            "q": wanted,
+            "more": url("services", q=name, show=size * 5) if len(groups) > size else "",
+            "q": name,
+            "is_new": bool(name) and all(one.key != name for one in counts.groups),
+            "fault": "" if is_id(name) else ID_RULE,
             "floor_of": lambda one: floor_of(one, floors.get(one.key)),
             "wanted_of": wanted_of,
             "lacks": lacks,

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 import pytest
 
@@ -389,6 +390,27 @@ async def test_a_service_is_created_and_its_first_description_written(at: WithNa
     assert answer.headers["location"] == "/services/shop/edit"
     name, sent = at.nanny.orders[-1]
     assert (name, sent.service_id, sent.by.ticket) == ("CreateService", "shop", "OPS-10")
+
+
+async def test_what_is_listed_beside_a_name_does_not_keep_it_from_being_created(at: WithNanny) -> None:
+    for name, offered in (("we", True), ("Web", True), ("web", False), ("my shop", False), ("", False)):
+        page = (await at.browser.get(f"/services?q={quote(name)}")).text
+        assert (f">Create {name}…<" in page) is offered, name
+        assert ("use 1 to 253 letters" in page) is (name == "my shop"), name
+
+
+async def test_a_first_description_does_not_overwrite_one_that_came_in_between(at: WithNanny) -> None:
+    came, form = at.nanny.snapshots[:], {"content": "memory: 4", "head": ""}
+    at.nanny.snapshots.clear()
+    compared = (await at.browser.submit("/services/web/edit", {**form, "step": "compare"})).text
+    found = re.search(r'name="compared" value="(\w+)"', compared)
+    assert found is not None
+    at.nanny.snapshots.extend(came)
+    page = (await at.browser.submit("/services/web/edit", {**form, "step": "store", "compared": found[1]})).text
+    assert "There is a HEAD by now" in page
+    assert '<span class="removed">-memory: 2' in page
+    assert f'name="head" value="{NEW}"' in page
+    assert at.nanny.orders[-1][1].validate_only
 
 
 async def test_a_service_without_a_snapshot_gets_its_first_one(at: WithNanny) -> None:
