@@ -138,8 +138,12 @@ def renew(folder: Path, every: bool) -> None:
 
 
 def _is_part_of(asked: InstallationPlan, stored: InstallationPlan) -> bool:
-    """Whether it is the command that began it: machines may have been added since."""
-    return asked.hq.items() <= stored.hq.items() and replace(asked, nodes=stored.nodes, hq=stored.hq) == stored
+    """Whether it is the command that began it: machines may have been added since.
+
+    No option names `agents`: a folder keeps what it was written with, as its policies do.
+    """
+    kept = replace(asked, nodes=stored.nodes, hq=stored.hq, agents=stored.agents)
+    return asked.hq.items() <= stored.hq.items() and kept == stored
 
 
 def _plan_from(given: dict[str, Any]) -> InstallationPlan:

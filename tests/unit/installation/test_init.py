@@ -170,6 +170,10 @@ def test_a_second_location_is_known_to_the_same_people_and_each_federates_both(t
     assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0  # again
     assert [contents(folder / part) for folder in (ams, fra) for part in ("secret", "config")] == before
     assert [*read_plan(fra).nodes] == ["node-9"]
+    text = (fra / "installation.yaml").read_text()
+    (fra / "installation.yaml").write_text(text.replace("agents: fra/agent\n", ""))  # as before 0.2.0
+    assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0
+    assert read_plan(fra).agents == "agent"
 
 
 def test_an_agent_of_one_location_is_none_of_another_though_one_ca_signs_for_both(tmp_path: Path) -> None:
