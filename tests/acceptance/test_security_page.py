@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -66,7 +66,8 @@ async def serving(folder: Path, etcd: SharedEtcd) -> AsyncIterator[dict[str, str
         assert found is not None
         yield dict(zip(("127.0.0.1:7071", "127.0.0.1:7080", "127.0.0.1:7073"), found.groups(), strict=True))
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):  # it ended
+            process.terminate()
         await asyncio.wait_for(process.wait(), 30)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,8 @@ async def test_a_peer_that_cannot_be_reached_is_named(tmp_path: Path, module: st
     except TimeoutError:
         pytest.fail(f"not said: {lines}")
     finally:
-        process.terminate()
+        with suppress(ProcessLookupError):  # it ended
+            process.terminate()
         rest = await process.stderr.read()  # type: ignore[union-attr]
         await process.wait()
     said = "".join(lines) + rest.decode()

@@ -7,8 +7,9 @@ import multiprocessing
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Final
 
 import click
@@ -20,26 +21,39 @@ from tests.judges.verdict import Verdict
 _JOBS: Final = min(2, os.cpu_count() or 1)  # most of a judge's time is waiting
 
 
-async def run_judges(names: Sequence[str], jobs: int) -> int:
+Runner = Callable[[str], tuple[Verdict, float]]
+
+
+async def run_judges(names: Sequence[str], jobs: int, run: Runner = run_judge_here) -> int:
     """So many at a time, in order, each in a process of its own; lines for each when it is done; the exit code."""
     began = time.monotonic()
     verdicts: list[Verdict] = []
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(jobs, mp_context=spawn, max_tasks_per_child=1) as pool:
+    free = asyncio.Semaphore(jobs)
 
-        async def report(name: str) -> None:
-            verdict, took_s = await asyncio.get_running_loop().run_in_executor(pool, run_judge_here, name)
-            lines = [f"{name:<20}{verdict.line()} in {took_s:.0f} s"]
-            lines += [f"    failed: {line}" for line in verdict.failed]
-            lines += [f"    left out: {line}" for line in verdict.left_out]
-            print("\n".join(lines), flush=True)
-            verdicts.append(verdict)
+    async def report(name: str) -> None:
+        async with free:
+            verdict, took_s = await _run_apart(run, name)
+        lines = [f"{name:<20}{verdict.line()} in {took_s:.0f} s"]
+        lines += [f"    failed: {line}" for line in verdict.failed]
+        lines += [f"    left out: {line}" for line in verdict.left_out]
+        print("\n".join(lines), flush=True)
+        verdicts.append(verdict)
 
-        await asyncio.gather(*map(report, names))
+    await asyncio.gather(*map(report, names))
     ran, bad = sum(verdict.ran for verdict in verdicts), sum(not verdict.good for verdict in verdicts)
     took_s = time.monotonic() - began
     print(f"{len(names)} judges: {ran} ran, {len(names) - ran} skipped, {bad} found something, in {took_s:.0f} s")
     return int(bad > 0)
+
+
+async def _run_apart(run: Runner, name: str) -> tuple[Verdict, float]:
+    """In a process of its own, whose end leaves the other judges alone."""
+    began = time.monotonic()
+    with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+        try:
+            return await asyncio.get_running_loop().run_in_executor(pool, run, name)
+        except BrokenProcessPool as error:
+            return Verdict(failed=[f"all of it: its process ended: {error}"]), time.monotonic() - began
 
 
 @click.command()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -48,7 +48,8 @@ async def _real_prometheus(folder: Path) -> AsyncIterator[PrometheusPort]:
         yield port
     finally:
         await port.close()
-        process.terminate()
+        with suppress(ProcessLookupError):  # it ended
+            process.terminate()
         await process.wait()
 
 

@@ -8,6 +8,7 @@ import re
 import shlex
 import sys
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -57,7 +58,8 @@ async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
         try:
             yield env
         finally:
-            process.terminate()
+            with suppress(ProcessLookupError):  # it ended
+                process.terminate()
             await asyncio.wait_for(process.wait(), 20)
 
 
