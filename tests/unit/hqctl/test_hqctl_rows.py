@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from historypb.v1.history_pb2 import FindInstancesAtResponse
 from hqcli.terminal import fit_columns, plain
+from hqctl.commands.history import _joined
 from hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
 from hqpb.v1 import instance_pb2 as pb
 
@@ -80,3 +82,13 @@ def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> No
 def test_a_weight_is_shown_whether_given_or_not(given: int | None, text: str) -> None:
     row = Columns(wide=True).row(pb.Instance(meta=pb.InstanceMeta(id="a"), spec=pb.InstanceSpec(weight=given)), NOW_S)
     assert row[Columns(wide=True).names.index("WEIGHT")] == text
+
+
+def test_instances_of_the_past_are_known_together_as_well_as_the_worst_of_them() -> None:
+    answers = [
+        FindInstancesAtResponse(instance=[pb.Instance()], age={"seconds": 40}, gap="ams did not answer"),
+        FindInstancesAtResponse(instance=[pb.Instance()], age={"seconds": 1, "nanos": 9}),
+    ]
+    for one, other in (answers, reversed(answers)):
+        whole = _joined(one, other)
+        assert (len(whole.instance), whole.age.seconds, whole.age.nanos, whole.gap) == (2, 40, 0, "ams did not answer")
