@@ -26,6 +26,7 @@ from tests.support.gateway_process import Registry, programs
 Json = dict[str, Any]
 _EXAMPLE: Final = ROOT / "examples/gateways/kubernetes"
 _LABELS: Final = {"kubernetes.io/service-name": "web", "endpointslice.kubernetes.io/managed-by": "hq-endpointslices"}
+_LEASE: Final = "leases/web-hq"
 _MANY: Final = 250
 _TAKEN_OVER_S: Final = 60.0  # 15 s of the lease, on a machine that does something else, too
 _CASE_S: Final = 180.0
@@ -78,13 +79,22 @@ class ApiServer:
 
     def __init__(self, openapi: OpenApi) -> None:
         self._openapi, self._lock, self._version = openapi, threading.Lock(), 0
-        self.objects: dict[str, Json] = {}
+        made = {"name": "web-hq", "resourceVersion": "0"}  # nobody holds it
+        self.objects: dict[str, Json] = {
+            _LEASE: {"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": made}
+        }
         self.refused: list[str] = []
+        self.lists = 0
 
     @property
     def holder(self) -> str:
         """Who holds the lease."""
-        return str(self.objects.get("leases/web-hq", {}).get("spec", {}).get("holderIdentity"))
+        return str(self.objects[_LEASE].get("spec", {}).get("holderIdentity"))
+
+    @property
+    def renewals(self) -> int:
+        """The number of the lease's last writing."""
+        return int(self.objects[_LEASE]["metadata"]["resourceVersion"])
 
     def places(self) -> set[str]:
         """All addresses of all slices, each with its port."""
@@ -110,6 +120,7 @@ class ApiServer:
         if body is not None:
             return self._write(method, path, body)
         if "/" not in path:
+            self.lists += 1
             assert parse_qs(query)["labelSelector"] == [",".join(f"{k}={v}" for k, v in _LABELS.items())]
             return 200, {"items": [one for key, one in self.objects.items() if key.startswith(path)]}
         if path not in self.objects:
@@ -196,6 +207,7 @@ async def kubernetes(directory: Path) -> Verdict:
         await verdict.case(f"1 to {_MANY} to 1, and no slice over 100", _growth(api, hq), _CASE_S)
         await verdict.case("the other one writes when the writer dies", _take_over(api, hq, writers), _CASE_S)
         await verdict.case("HQ away changes nothing", _away(api, hq), _CASE_S)
+        await verdict.case("an empty service is written once", _empty(api, hq), _CASE_S)
     verdict.count("nothing was refused", "; ".join(api.refused[:3]))
     return verdict
 
@@ -234,3 +246,12 @@ async def _away(api: ApiServer, hq: Registry) -> None:
         hq.resume()
     await hq.report("web-1", is_ready=False)
     await _shows(api, {"10.0.0.1:80"})
+
+
+async def _empty(api: ApiServer, hq: Registry) -> None:
+    for id_ in ("web-0", "web-1"):
+        await hq.report(id_, is_ready=False)
+    await _shows(api, set())
+    lists, renewals = api.lists, api.renewals
+    await within(lambda: api.renewals >= renewals + 4, _TAKEN_OVER_S)  # nothing else is written
+    assert api.lists <= lists + 1, "the slices were listed at each renewal"  # one repair may fall in between

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import http.client
 import ipaddress
 import json
 import os
@@ -44,7 +45,7 @@ class Kubernetes:
         self._tls = ssl.create_default_context(cafile=ca) if ca.exists() else None
 
     def call(self, method: str, group: str, path: str, body: Json | None = None) -> Json:
-        """Raises urllib.error.HTTPError, OSError."""
+        """Raises urllib.error.HTTPError, OSError, http.client.HTTPException, ValueError."""
         kind = "application/apply-patch+yaml" if method == "PATCH" else "application/json"  # JSON is YAML
         headers = {"content-type": kind}
         if (ACCOUNT / "token").exists():
@@ -56,12 +57,16 @@ class Kubernetes:
             return said
 
 
+class LostLease(Exception):
+    """Another process took the lease meanwhile."""
+
+
 class WriterLease:
     """Of several processes one writes: who has the Lease, as Kubernetes' own controllers do it."""
 
     def __init__(self, kubernetes: Kubernetes, name: str, holder: str) -> None:
         self._kubernetes, self._name, self._holder = kubernetes, name, holder
-        self._version, self._seen_at = "", 0.0
+        self._version, self._seen_at, self._renewed_at = "", 0.0, 0.0
 
     def is_held(self) -> bool:
         """Take or renew it, if nobody else renews it. Other machines' clocks are not looked at."""
@@ -74,12 +79,18 @@ class WriterLease:
             return self._write("POST", "leases", made)
         if lease["metadata"]["resourceVersion"] != self._version:
             self._version, self._seen_at = lease["metadata"]["resourceVersion"], time.monotonic()
-        is_mine = lease["spec"].get("holderIdentity") == self._holder
-        if not is_mine and time.monotonic() < self._seen_at + LEASE_S:
+        holder = (lease.get("spec") or {}).get("holderIdentity")
+        if holder and holder != self._holder and time.monotonic() < self._seen_at + LEASE_S:
             return False
         return self._write("PUT", f"leases/{self._name}", lease)
 
+    def keep(self) -> None:
+        """Renew it when that is due: before each of many requests. Raises LostLease, and as `is_held`."""
+        if time.monotonic() >= self._renewed_at + RENEW_S and not self.is_held():
+            raise LostLease("another process writes now")
+
     def _write(self, method: str, path: str, lease: Json) -> bool:
+        self._renewed_at = time.monotonic()
         now = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
         lease["spec"] = {"holderIdentity": self._holder, "leaseDurationSeconds": LEASE_S, "renewTime": now}
         try:
@@ -123,7 +134,7 @@ def slices(service: str, port: str, places: Iterable[tuple[str, int]]) -> dict[s
 
 
 def in_parts(addresses: Iterable[str]) -> list[list[str]]:
-    """By a digest: an address more or less changes one slice, and none moves from one slice to another."""
+    """By a digest: an address more or less changes one part, unless it changes their number, a power of two."""
     count = 1
     while True:
         parts: list[list[str]] = [[] for _ in range(count)]
@@ -138,15 +149,23 @@ def labels(service: str) -> dict[str, str]:
     return {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": MANAGER}
 
 
-def write(kubernetes: Kubernetes, service: str, wanted: Mapping[str, Json], written: Mapping[str, Json]) -> None:
+def write(
+    kubernetes: Kubernetes,
+    lease: WriterLease,
+    service: str,
+    wanted: Mapping[str, Json],
+    written: Mapping[str, Json],
+) -> None:
     """What differs from what was written is written first, and then what is too much goes."""
     for name, one in wanted.items():
         if written.get(name) == one:
             continue
+        lease.keep()
         kubernetes.call("PATCH", "discovery.k8s.io", f"endpointslices/{name}?fieldManager={MANAGER}&force=true", one)
     selector = ",".join(f"{key}%3D{value}" for key, value in labels(service).items())
     there = kubernetes.call("GET", "discovery.k8s.io", f"endpointslices?labelSelector={selector}")
     for name in {one["metadata"]["name"] for one in there["items"]} - wanted.keys():
+        lease.keep()
         kubernetes.call("DELETE", "discovery.k8s.io", f"endpointslices/{name}")
 
 
@@ -154,7 +173,7 @@ async def main(hq_service: str, port: str, service: str) -> None:
     servers = os.environ.get("HQ_SERVER", "127.0.0.1:7071").split(",")
     kubernetes = Kubernetes()
     lease = WriterLease(kubernetes, f"{service}-hq", os.environ.get("HOSTNAME", str(os.getpid())))
-    written: dict[str, Json] = {}  # empty: unknown
+    written: dict[str, Json] | None = None  # unknown
     written_at, changed = -REPAIR_S, asyncio.Event()
     async with Discovery(servers).service(hq_service, port=port) as found:
         found.on_change(lambda _: changed.set())
@@ -165,15 +184,15 @@ async def main(hq_service: str, port: str, service: str) -> None:
                 weighed = [one for one in found.endpoints if one.weight] or found.endpoints
                 wanted = slices(service, port, [(one.host, one.port) for one in weighed])
                 if time.monotonic() > written_at + REPAIR_S:
-                    written = {}
-                if is_writer and found.source is Origin.LIVE and (wanted != written or not written):
-                    await asyncio.to_thread(write, kubernetes, service, wanted, written)
+                    written = None
+                if is_writer and found.source is Origin.LIVE and wanted != written:
+                    await asyncio.to_thread(write, kubernetes, lease, service, wanted, written or {})
                     written, written_at = wanted, time.monotonic()
                     print(f"{len(wanted)} slices, {sum(len(one['endpoints']) for one in wanted.values())} endpoints")
                 elif not is_writer:
-                    written = {}  # somebody else may change them
-            except (OSError, ValueError) as error:  # tried again
-                written = {}
+                    written = None  # somebody else may change them
+            except (OSError, ValueError, http.client.HTTPException, LostLease) as error:  # tried again
+                written = None
                 print(f"not written: {error}", file=sys.stderr)
             try:
                 await asyncio.wait_for(changed.wait(), RENEW_S)
