@@ -75,12 +75,12 @@ class EditPages:
         )
         failed: Trouble | None = None
         if visit.form.get("step") == "store" and visit.form.get("compared") == content_mark(content):
-            failed = await self._overwritten(self._nanny, request) or await self._nanny.order("CreateSnapshot", request)
+            failed = await self._head_by_now(self._nanny, request) or await self._nanny.order("CreateSnapshot", request)
             if failed is None or failed.kind == "denied":
                 return result_redirect(back, failed, "Stored as the new HEAD. It runs nowhere until you activate it.")
         return await self._comparison_page(self._nanny, visit, request, failed)
 
-    async def _overwritten(self, nanny: NannyClient, request: pb.CreateSnapshotRequest) -> Trouble | None:
+    async def _head_by_now(self, nanny: NannyClient, request: pb.CreateSnapshotRequest) -> Trouble | None:
         """Nanny holds a description to the parent it names; the first one names none."""
         if request.parent:
             return None

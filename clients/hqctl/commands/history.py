@@ -145,7 +145,7 @@ def get(recorder: _Recorders, ids: tuple[str, ...], when: float, output: str) ->
             request.time.FromMilliseconds(round(when * 1_000))
             answer = await _find_all(recorder, request)
             missing += [] if answer.instance else [instance_id]
-            whole = _joined(whole, answer)
+            whole = _union(whole, answer)
         _print_then(whole, output)
         for instance_id in missing:
             warn(f"instance {instance_id} was not known at {_local(round(when * 1_000))}")
@@ -154,7 +154,7 @@ def get(recorder: _Recorders, ids: tuple[str, ...], when: float, output: str) ->
     recorder.run(work())
 
 
-def _joined(one: pb.FindInstancesAtResponse, other: pb.FindInstancesAtResponse) -> pb.FindInstancesAtResponse:
+def _union(one: pb.FindInstancesAtResponse, other: pb.FindInstancesAtResponse) -> pb.FindInstancesAtResponse:
     """The instances of both, no better known than the worse of them."""
     age = max(one.age, other.age, key=lambda age: age.ToNanoseconds())
     return pb.FindInstancesAtResponse(instance=[*one.instance, *other.instance], age=age, gap=one.gap or other.gap)

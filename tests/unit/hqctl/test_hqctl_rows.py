@@ -6,7 +6,7 @@ import pytest
 
 from historypb.v1.history_pb2 import FindInstancesAtResponse
 from hqcli.terminal import fit_columns, plain
-from hqctl.commands.history import _joined
+from hqctl.commands.history import _union
 from hqctl.output.rows import Columns, endpoints, readiness, revision, spans_clusters
 from hqpb.v1 import instance_pb2 as pb
 
@@ -90,5 +90,5 @@ def test_instances_of_the_past_are_known_together_as_well_as_the_worst_of_them()
         FindInstancesAtResponse(instance=[pb.Instance()], age={"seconds": 1, "nanos": 9}),
     ]
     for one, other in (answers, reversed(answers)):
-        whole = _joined(one, other)
+        whole = _union(one, other)
         assert (len(whole.instance), whole.age.seconds, whole.age.nanos, whole.gap) == (2, 40, 0, "ams did not answer")
