@@ -64,7 +64,9 @@ async def test_what_the_fuses_decided_is_recorded_over_a_dead_leader_and_decided
             await first.host(f"h{number}")
         addresses = [one.server.listening.result().grpc for one in (first, second)]
         history = await stack.enter_async_context(recording(tmp_path, FusesSource(ServerProcesses(addresses))))
+        await wait_for_replay(history.address, "0 uses of limits, 0 trips: all as recorded\n")
         await fails(first, "h0")
+        await wait_for_replay(history.address, "2 uses of limits, 0 trips: all as recorded\n")
         await first.kill()
         controller = second.server.controller
         await second.until(lambda: controller.is_acting, "the other process leads")
