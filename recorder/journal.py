@@ -147,7 +147,8 @@ class Journal:
     def lose_server(self, server: str, reason: str) -> None:
         """Nothing is heard from it."""
         if not self.trouble:
-            self._warn(server_name(server), reason, server)
+            flag = next(one.flag for one in self._sources if one.server == server)
+            self._warn(server_name(server), reason, flag)
             self._begin_gap(server_name(server), self.now_ms(), reason)
 
     def _note_current(self, name: str) -> None:

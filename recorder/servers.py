@@ -55,9 +55,10 @@ class ServerFeed(Protocol):
 
 
 class ServerSource(Protocol):
-    """A server that is followed."""
+    """A server that is followed. `flag`: of the recorder, that says where it is."""
 
     server: str
+    flag: str
 
     async def run(self, feed: ServerFeed, newest_ms: int) -> None:
         """Until cancelled. `newest_ms`: when the newest decision on record is from; 0: there is none."""
@@ -81,6 +82,7 @@ class StreamedSource:
     """A server that tells what it knows and then what changes, from the first of its processes that does."""
 
     server = ""
+    flag = ""
 
     def __init__(self, processes: ServerProcesses) -> None:
         self._processes = processes
@@ -137,7 +139,7 @@ class StreamedSource:
 class CmsSource(StreamedSource):
     """The ledger of the CMS, from the process that leads."""
 
-    server = "cms"
+    server = flag = "cms"
 
     def __init__(self, processes: ServerProcesses) -> None:
         super().__init__(processes)
@@ -155,7 +157,7 @@ class CmsSource(StreamedSource):
 class FusesSource(StreamedSource):
     """The fuses and limits of Wall-E, from any process."""
 
-    server = "walle-fuses"
+    server, flag = "walle-fuses", "walle"
 
     def _call(self, channel: aio.Channel, metadata: Any) -> Any:
         return walle_stubs.WalleServiceStub(channel).FollowFuses(wpb.FollowFusesRequest(), metadata=metadata)
@@ -178,7 +180,8 @@ class PolledSource:
     """A server that keeps its own lists of what was done: they are read again and again."""
 
     def __init__(self, server: str, processes: ServerProcesses, every_s: float = _POLL_S) -> None:
-        self.server, self._processes, self._every_s = server, processes, every_s
+        self.server = self.flag = server
+        self._processes, self._every_s = processes, every_s
         self._newest: dict[str, bytes] = {}  # by what has a list: the mark of its newest entry here; empty: it had none
         self._versions: dict[str, int] = {}
         self._torn = ""

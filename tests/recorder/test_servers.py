@@ -12,7 +12,8 @@ from cmspb.v1 import record_pb2
 from nannypb.v1 import service_pb2 as npb
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
-from recorder.servers import DAY_MS, CmsSource, NannySource, ServerProcesses, ServerSource
+from recorder.main import serve
+from recorder.servers import DAY_MS, CmsSource, FusesSource, NannySource, ServerProcesses, ServerSource, WalleSource
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import Retry
@@ -97,6 +98,14 @@ async def following_nanny(nanny: Histories, processes: int) -> AsyncIterator[Kep
     async with AsyncExitStack() as stack:
         addresses = [await stack.enter_async_context(serving(nanny.methods())) for _ in range(processes)]
         yield await stack.enter_async_context(following(NannySource(ServerProcesses(addresses), 0.01)))
+
+
+@pytest.mark.parametrize("source", [CmsSource, NannySource, WalleSource, FusesSource])
+def test_a_server_that_cannot_be_followed_is_looked_for_under_a_flag_that_there_is(
+    source: Callable[[ServerProcesses], ServerSource],
+) -> None:
+    flags = [flag for parameter in serve.params for flag in parameter.opts]
+    assert f"--{source(ServerProcesses([])).flag}" in flags
 
 
 @pytest.mark.parametrize("processes", [1, 2])
