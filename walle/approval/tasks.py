@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
@@ -23,6 +24,7 @@ from wallepb.v1.project_pb2 import Cms
 AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the previous one
 _TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
+_EARLIER_MS: Final = 60_000  # at most; two operations that gave back at once would get each other's oks, for ever
 
 
 def combine(verdicts: Iterable[Verdict]) -> Verdict:
@@ -89,7 +91,20 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
     """
     if combine(t.verdict for t in tasks) != VERDICT_IN_PROCESS:
         return []
-    return [t for t in tasks if t.verdict == VERDICT_OK and now_ms - t.ok_since_ms >= HOLD_MS]
+    return [t for t in tasks if t.verdict == VERDICT_OK and now_ms - t.ok_since_ms >= _hold_ms(t)]
+
+
+def _hold_ms(task: Task) -> int:
+    """How long its ok may wait: another time for each task, and for the same one the next time."""
+    return HOLD_MS - zlib.crc32(task.id.encode()) % _EARLIER_MS
+
+
+def may_ask(tasks: Sequence[Task], task: Task, now_ms: int) -> bool:
+    """Whether a task is sent to its CMS now: its pause is over, or nothing else is waited for.
+
+    A pause may be longer than another CMS's ok is held: the two oks would miss each other for hours.
+    """
+    return now_ms >= task.not_before_ms or all(t.verdict == VERDICT_OK for t in tasks if t.id != task.id)
 
 
 def times_returned(task: Task) -> int:
@@ -101,7 +116,10 @@ def task_to_retry(task: Task, now_ms: int, pause_ms: int) -> Task:
     """The task to request again after a pause. A new id: the CMS may still be forgetting the old one."""
     task_id = f"{task.id.partition('~')[0]}~{times_returned(task) + 1}"
     minutes = -(-pause_ms // 60_000)
-    message = f"returned, since another CMS did not approve within 5 minutes; Wall-E asks again within {minutes} min"
+    message = (
+        "returned, since another CMS did not approve within 5 minutes; "
+        f"Wall-E asks again once the others approve, and within {minutes} min"
+    )
     return Task(id=task_id, cms=task.cms, not_before_ms=now_ms + pause_ms, message=message)
 
 

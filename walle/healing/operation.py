@@ -9,7 +9,7 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from walle.approval.protocol import Request, action_name
-from walle.approval.tasks import combine, tasks_for, to_give_back, waiting_messages
+from walle.approval.tasks import combine, may_ask, tasks_for, to_give_back, waiting_messages
 from walle.fuses.fuse import AUTOMATION, Moment
 from walle.healing.decision import HealingStep
 from walle.tables import OperationEvent, advance
@@ -166,7 +166,7 @@ def effects_when_stopped(operation: Operation) -> list[Effect]:
 
 def _about(operation: Operation, task: Task, now_ms: int) -> Effect | None:
     if not task.created:
-        return Effect(Do.CREATE, task) if now_ms >= task.not_before_ms else None
+        return Effect(Do.CREATE, task) if may_ask(operation.task, task, now_ms) else None
     if operation.stage == STAGE_APPROVAL and task in to_give_back(operation.task, now_ms):
         return Effect(Do.GIVE_BACK, task)
     if operation.stage == STAGE_CONFIRMING and task.provisional and not task.confirmed:
