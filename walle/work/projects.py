@@ -35,12 +35,13 @@ def create_project(book: WalleTransaction, order: CreateProjectRequest, by: str)
         project.cms.append(Cms(url=DEFAULT, max_busy_hosts=DEFAULT_MAX_BUSY_HOSTS))
     if not project.owners and by:
         project.owners.append(by)
-    _check(project)
+    _check(project, Project())
     book.put(PROJECT, project.id, project)
 
 
 def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str) -> None:
-    project = stored_record(book, PROJECT, order.project)
+    project, before = stored_record(book, PROJECT, order.project), Project()
+    before.CopyFrom(project)
     _change_cms(project, order)
     for counter, limit in order.limits.items():
         if limit.pair:
@@ -56,7 +57,7 @@ def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str)
     _change_repairs(project, order)
     if order.set_notifications:
         project.notifications.CopyFrom(order.notifications)
-    _check(project)
+    _check(project, before)
     book.put(PROJECT, project.id, project)
 
 
@@ -122,16 +123,17 @@ def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
         project.cms.extend(order.cms)
 
 
-# Each owner is compared for each host that is listed, each CMS asked about each operation.
+# Each owner is compared for each host that is listed, each CMS asked about each operation. What had more before there
+# were bounds may keep it, and lose some.
 _MOST: Final = {"owners": 200, "cms": 20, "limits": 100, "scheme": 100}
 _MOST_STEPS: Final = 20
 
 
-def _check(project: Project) -> None:
+def _check(project: Project, before: Project) -> None:
     for name, most in _MOST.items():
-        if (count := len(getattr(project, name))) > most:
+        if (count := len(getattr(project, name))) > max(most, len(getattr(before, name))):
             raise Refused(f"{name}: {count} are too many: a project has at most {most}", "INVALID_ARGUMENT")
-    if any(len(one.step) > _MOST_STEPS for one in project.scheme):
+    if any(len(one.step) > _MOST_STEPS and one not in before.scheme for one in project.scheme):
         raise Refused(f"scheme: a check has at most {_MOST_STEPS} steps", "INVALID_ARGUMENT")
     for cms in project.cms:
         _check_cms(cms)
