@@ -52,6 +52,7 @@ class LimitsComparison:
         held_back: actions that began, and would not have.
         let_through: actions that a limit did not allow, and that would have begun.
         diverged: when the first decision differs; None: none does.
+        used: the fuses and counters that were asked.
     """
 
     actions: int = 0
@@ -60,6 +61,7 @@ class LimitsComparison:
     held_back: int = 0
     let_through: int = 0
     diverged: Moment | None = None
+    used: set[tuple[str, str]] = field(default_factory=set)
 
 
 class _OtherFuses:
@@ -112,6 +114,7 @@ def compare_limits(entries: Iterable[FuseEntry], others: Mapping[str, Limits]) -
 
 def _compare(action: AskedAction, outcome: FuseTrip | bool, made: LimitsComparison) -> None:
     made.actions += 1
+    made.used |= {(event.fuse, use.counter) for event, use in action.uses}
     other = outcome if isinstance(outcome, FuseTrip) else None
     if action.tripped is not None:
         made.recorded.append(action.tripped)

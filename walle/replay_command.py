@@ -19,8 +19,8 @@ from hqcli.terminal import print_table, warn
 from serving import yamltext
 from serving.clock import SystemClock
 from serving.flags import Duration, InputFile, usage_errors
-from walle.fuses.fuse import Moment
-from walle.fuses.limits import BadLimit, Limits, parse_limit
+from walle.fuses.fuse import GLOBAL, Moment
+from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
 from walle.other_limits import FuseTrip, LimitsComparison, compare_limits
 from walle.replay import FuseRepetition, repeat_fuses
 from wallepb.v1.project_pb2 import FuseEntry
@@ -58,7 +58,11 @@ def replay(recorder: _WalleRecorder, since: float, limits: Path | None, output: 
             return Exit.NOT_FOUND
         if limits is None:
             return _print_repetition(repeat_fuses(_entries(record)), output)
-        _print_comparison(compare_limits(_entries(record), others), output)
+        made = compare_limits(_entries(record), others)
+        for fuse, counter in ((fuse, each) for fuse, one in others.items() for each in one):
+            if (fuse, counter) not in made.used:
+                warn(f"{limits}: {fuse}.{counter}: nothing on record uses this limit: check the names")
+        _print_comparison(made, output)
         return Exit.OK
 
     recorder.run(work())
@@ -70,6 +74,8 @@ def _other_limits(path: Path) -> dict[str, Limits]:
     given = yamltext.load(path.read_text())
     if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
         raise ValueError(f"{path}: write limits by project and counter, as {_SAMPLE}")
+    if unknown := [str(name) for name in given.get(GLOBAL, {}) if name not in GLOBAL_NAMES]:
+        raise ValueError(f"{path}: {GLOBAL}: {', '.join(unknown)}: write limits of {', '.join(GLOBAL_NAMES)}")
     return {
         fuse: {counter: _limit(fuse, counter, pairs) for counter, pairs in one.items()} for fuse, one in given.items()
     }

@@ -83,6 +83,17 @@ async def test_what_the_fuses_decided_is_recorded_over_a_dead_leader_and_decided
         code, out = await replay("--recorder", history.address, "--limits", str(others))
         assert code == 0, out
         assert re.search(r"^web +healing +ssh 1d:1 +h1 .* no +yes$", out, re.MULTILINE), out
+        others.write_text(yaml.safe_dump({"wbe": {"ssh": ["1d:1"]}}))
+        code, out = await replay("--recorder", history.address, "--limits", str(others))
+        assert "wbe.ssh: nothing on record uses this limit" in out, (code, out)
+
+
+async def test_a_global_limit_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    others = tmp_path / "others.yaml"
+    others.write_text(yaml.safe_dump({"global": {"ssh": ["1d:1"]}}))
+    code, out = await replay("--recorder", "127.0.0.1:1", "--limits", str(others))
+    assert code == Exit.USAGE, out
+    assert "global: ssh: write limits of max_rebooted_hosts, " in out
 
 
 async def wait_for_replay(recorder: str, wanted: str) -> None:
