@@ -30,8 +30,8 @@ from tests.checker.repairs import History, dns_once, once, seldom
 from tests.checker.violation import Promise
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
+from tests.support.reserved_port import kept_addresses
 from tests.support.walle.anywhere import controller_entry
-from tests.support.walle.counterparts import free_port
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.fake_names import FakeNames, fake_names
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
@@ -137,8 +137,8 @@ class WalleRun:
         for name in ("walle-1", "walle-2"):
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
             words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config))
-            where = f"127.0.0.1:{free_port()}"  # the same when it is started again: recorders know it by that
-            more = ("--term", f"{TERM_S:g}s", "--settle", f"{SETTLE_MS}ms", "--grpc", where, "--http", "127.0.0.1:0")
+            where = kept_addresses()  # the same when it is started again: recorders know it by that
+            more = ("--term", f"{TERM_S:g}s", "--settle", f"{SETTLE_MS}ms", *where)
             process = Process((*words, *more), self.directory / f"{name}.log")
             stack.push_async_callback(process.kill)
             await process.start()
