@@ -16,6 +16,7 @@ from serving.limiting.limits import Limits
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed
 from serving.transport.server import Server
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, FakeHealth, FakeRegistry
 from tests.wire.raw_h2_server import OK, OK_HEAD, RawPeer, raw_server
 
@@ -29,11 +30,13 @@ async def good(peer: RawPeer) -> None:
 
 
 async def test_calls_above_the_last_one_are_unprocessed_and_those_below_are_answered() -> None:
+    released = asyncio.Event()
+
     async def leaving(peer: RawPeer) -> None:
         peer.greet()
         first, second = await peer.request(), await peer.request()
         peer.write(frames.goaway(first, 0))
-        await asyncio.sleep(0.1)
+        await released.wait()
         peer.headers(first, OK_HEAD)
         peer.message(first, b"old")
         peer.headers(first, OK, END_STREAM)
@@ -47,7 +50,8 @@ async def test_calls_above_the_last_one_are_unprocessed_and_those_below_are_answ
             await second
         assert (raised.value.code, raised.value.is_unprocessed) == (codes.UNAVAILABLE, True)
         assert not first.done()
-        await asyncio.sleep(0.15)
+        await asyncio.sleep(0.15)  # it had never answered: the next attempt waits
+        released.set()
         assert await first == b"old"
         async with asyncio.timeout(30):
             while channel._connections:
@@ -73,7 +77,7 @@ async def test_a_new_connection_serves_while_the_old_one_drains() -> None:
         channel = Channel(address)
         assert await channel.unary(PATH, b"?", 5.0) == b"first"
         old = asyncio.create_task(channel.unary(PATH, b"?", 5.0))
-        await asyncio.sleep(0.1)
+        await eventually(lambda: channel._current is None)
         assert await channel.unary(PATH, b"?", 5.0) == b"new"
         assert len(channel._connections) == 2
         released.set()

@@ -14,6 +14,7 @@ from serving.h2 import frames
 from serving.h2.frames import END_STREAM, ErrorCode, frame
 from serving.transport.client import Channel
 from serving.transport.client_call import CallFailed, Options
+from tests.support.sample_instances import eventually
 from tests.wire.raw_h2_server import OK_HEAD, PATH, RawPeer, failure, raw_server
 
 
@@ -128,6 +129,7 @@ async def test_a_shut_window_holds_requests_back_until_their_deadline(of_stream:
 
     async with raw_server(script) as address:
         channel = Channel(address)
+        await eventually(lambda: channel._connection()._is_ready)
         calls = [channel.unary(PATH, b"x" * 100_000, 0.3) for _ in range(2)]
         errors = await asyncio.gather(*calls, return_exceptions=True)
         assert [getattr(error, "code", None) for error in errors] == [codes.DEADLINE_EXCEEDED] * 2
@@ -222,7 +224,7 @@ async def test_a_server_that_turns_everybody_away_is_not_asked_in_a_hurry() -> N
     async with raw_server(script) as address:
         channel = Channel(address)
         until = time.monotonic() + 1.0
-        while time.monotonic() < until:
+        while time.monotonic() < until or connections < 2:
             with suppress(CallFailed):
                 await channel.unary(PATH, b"?", 1.0)
             await asyncio.sleep(0.001)
