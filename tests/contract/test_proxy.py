@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 
 from tests.support.faulty_proxy import Proxy
+from tests.support.sample_instances import eventually
 
 Line = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Opened = Callable[[], Awaitable[Line]]
@@ -95,7 +96,7 @@ async def test_answers_can_be_lost_while_requests_arrive(proxy: Proxy, opened: O
     proxy.answers.stall()
     with pytest.raises(TimeoutError):
         await said(line, b"1", timeout_s=0.1)
-    assert proxy.requests.passed_bytes == 2
+    await eventually(lambda: proxy.requests.passed_bytes == 2)
     proxy.reset()
     with pytest.raises(ConnectionResetError):
         await heard(line)

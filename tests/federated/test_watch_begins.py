@@ -12,6 +12,7 @@ from federated.locations.locations import Locations
 from hqpb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from tests.federated.conftest import StartPair
+from tests.support.sample_instances import eventually
 
 
 async def put_in_force(locations: Locations, by_name: dict[str, Location]) -> None:
@@ -74,7 +75,6 @@ async def test_a_watch_that_ended_leaves_nothing_for_the_collector_of_garbage(st
         await until_told(watching, "west", pb.WATCH_KIND_SYNCED)
         assert isinstance(watching, AsyncGenerator)
         await watching.aclose()
-        await asyncio.sleep(0.1)
-        assert not [one for one in gc.get_objects() if isinstance(one, _Stream)]
+        await eventually(lambda: not any(isinstance(one, _Stream) for one in gc.get_objects()))
     finally:
         gc.enable()

@@ -8,6 +8,7 @@ import pytest
 
 from console.backends.asking import SignInNeeded, Trouble
 from console.backends.patience import Patience
+from tests.support.sample_instances import eventually
 
 
 def _patience(wait_s: float = 0.05) -> Patience:
@@ -37,7 +38,7 @@ async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> 
     assert await patience.run_call(late) == first
     assert asked == 1
     gate.set()
-    await asyncio.sleep(0.01)
+    await eventually(lambda: not patience._under_way)
     assert await patience.run_call(_answer) == "here"
 
 
