@@ -198,7 +198,7 @@ class Cloud:
         issuers: Mapping[str, Sequence[str]] | None = None,
         healers: Mapping[str, Sequence[str]] | None = None,
         rollout_issuers: Mapping[str, Sequence[str]] | None = None,
-        term_s: float = 1.0,
+        term_s: float = 10.0,
         store: Store | None = None,
         security: Security | None = None,
     ) -> Cms:

@@ -55,7 +55,7 @@ async def test_a_group_of_200_is_granted_and_confirmed_as_one() -> None:
 
 @pytest.mark.long
 async def test_who_acts_next_carries_on_with_a_group_before_anything_else_is_decided() -> None:
-    async with service_of(10, rules=Rules(settle_s=3600)) as (made, cms):
+    async with service_of(10, rules=Rules(settle_s=3600), term_s=1.0) as (made, cms):
         await ask_at_once(cms, ["a", "b"])
         moves = [
             ledger_pb2.Ledger.Move(task_id=one.id, order=one.order, event="grant")
@@ -63,7 +63,7 @@ async def test_who_acts_next_carries_on_with_a_group_before_anything_else_is_dec
         ]
         moves += [ledger_pb2.Ledger.Move(task_id="a", order=1, event="grant"), ledger_pb2.Ledger.Move(task_id="gone")]
         await cms.kill()
-        other = await made.cms("cms-2", rules=Rules(settle_s=3600))
+        other = await made.cms("cms-2", rules=Rules(settle_s=3600), term_s=1.0)
         ledger = ledger_pb2.Ledger(moving=moves, epoch=other.server.controller.epoch)
         await other.server.controller._changes.switch(LEDGER, ALL, ledger)
         await eventually(lambda: states(other) == {"granted"}, 20.0, "what was noted to be stored")

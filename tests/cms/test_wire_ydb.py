@@ -80,11 +80,11 @@ async def test_a_down_host_may_be_repaired_while_another_is_worked_on() -> None:
 
 @pytest.mark.long
 async def test_tasks_outlive_a_restart() -> None:
-    async with service_of(10) as (made, cms):
+    async with service_of(10, term_s=1.0) as (made, cms):
         assert (await cms.ask("task-8", "h0")).body["status"] == "ok"
         assert (await cms.ask("task-6", "h1")).body["status"] == "in-process"
         await cms.kill()
-        again = await made.cms("cms-2")
+        again = await made.cms("cms-2", term_s=1.0)
         assert await _listed(again) == {"task-8": "ok", "task-6": "in-process"}
         assert (await again.call("DELETE", "/task-8")).status == 204
         await again.becomes("task-6", "ok")

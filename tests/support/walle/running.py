@@ -115,7 +115,7 @@ async def running(
     """It acts once this is entered, unless another process does."""
     shared = ServerContext(Limits(), SystemClock(), RequestIds(name), security=security)
     server = WalleServer(
-        ControlConfig("/walle/v1/", name, term_s=1.0),
+        ControlConfig("/walle/v1/", name, term_s=1.0 if store else 10.0),  # memory of its own: nobody takes over
         "test",
         file or pretending(),
         store or MemoryStore(),
