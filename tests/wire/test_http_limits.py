@@ -56,7 +56,7 @@ async def test_a_stream_too_many_ends_at_once(http: RawHttp, registry: FakeRegis
     assert answer.status == 200
     assert b'"code":"resource_exhausted"' in answer.body
     await asyncio.wait_for(registry.ended.wait(), 30)
-    assert admission.streams == 0
+    await eventually(lambda: admission.streams == 0)
 
 
 @limited(max_connections=2)

@@ -12,6 +12,7 @@ import pytest
 
 from hqpb.v1 import service_pb2
 from serving.limiting.admission import Admission
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FAILURES, WATCH, FakeRegistry
 from tests.wire.raw_http import RawAnswer, RawHttp, post
 
@@ -131,8 +132,7 @@ async def test_a_client_that_leaves_ends_its_stream(
         await connection.chunk()
         assert admission.streams == 1
     await asyncio.wait_for(registry.ended.wait(), 30)
-    await asyncio.sleep(0)
-    assert admission.streams == 0
+    await eventually(lambda: admission.streams == 0)
 
 
 BAD = {

@@ -14,6 +14,7 @@ from serving.errors import InvalidRequest
 from serving.head import Head
 from serving.limiting.admission import Admission
 from serving.transport.connect import _read_query
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, FakeRegistry
 from tests.wire.raw_http import RawHttp, post
 
@@ -189,5 +190,4 @@ async def test_a_client_that_leaves_cancels_its_call(
         await connection.send(post(b'{"id":"wait"}'))
         await registry.started.wait()
     await asyncio.wait_for(registry.ended.wait(), 30)
-    await asyncio.sleep(0)
-    assert admission.calls == 0
+    await eventually(lambda: admission.calls == 0)
