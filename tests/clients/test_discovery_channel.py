@@ -19,6 +19,7 @@ from hqclient.discovery import Discovery, DiscoverySettings, LeastUsed, Service
 from hqclient.discovery.balanced import BalancedChannel
 from tests.clients.conftest import SETTINGS
 from tests.clients.telling import History, serving, telling_replica
+from tests.support.reserved_port import kept_ports
 
 Code = grpc.StatusCode
 
@@ -177,16 +178,11 @@ async def http_server(name: str, hosts: list[str]) -> AsyncIterator[int]:
         yield server.sockets[0].getsockname()[1]
 
 
-async def free_port() -> int:
-    async with await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0) as server:
-        return int(server.sockets[0].getsockname()[1])
-
-
 async def test_httpx_finds_a_service_by_its_name_and_passes_over_what_is_gone() -> None:
     hosts: list[str] = []
     async with AsyncExitStack() as stack:
         ports = [await stack.enter_async_context(http_server(name, hosts)) for name in ("one", "two")]
-        web, _ = await stack.enter_async_context(following(*ports, await free_port()))
+        web, _ = await stack.enter_async_context(following(*ports, kept_ports()[0]))
         transport = transport_of_the_example()({"web": web})
         client = await stack.enter_async_context(httpx.AsyncClient(transport=transport))
         answers = [(await client.get("http://web/hello?x=1")).text for _ in range(12)]

@@ -18,8 +18,8 @@ from aiosmtpd.smtp import SMTP, AuthResult, Envelope, Session
 
 from serving.errors import InvalidRequest
 from tests.support.certificates import Authority
+from tests.support.reserved_port import kept_ports
 from tests.support.walle.anywhere import ANYWHERE
-from tests.support.walle.counterparts import free_port
 from tests.support.walle.listener import answer
 from tests.support.walle.running import LastingStore, pretending, running
 from walle.api.checking import check_destinations
@@ -65,7 +65,7 @@ class Kept(Sink):
 
 @pytest.fixture
 async def mail() -> AsyncIterator[tuple[Kept, Mail]]:
-    kept, port = Kept(), free_port()
+    kept, port = Kept(), kept_ports()[0]
     controller = Controller(kept, hostname="127.0.0.1", port=port)
     controller.start()
     try:
@@ -98,7 +98,7 @@ async def test_the_password_goes_only_to_a_mail_server_that_shows_a_trusted_cert
         logins.append(given[-1])
         return AuthResult(success=True)
 
-    kept, port = Kept(), free_port()
+    kept, port = Kept(), kept_ports()[0]
     controller = Controller(kept, hostname="127.0.0.1", port=port, tls_context=server, authenticator=check)
     controller.start()
     try:

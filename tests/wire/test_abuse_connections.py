@@ -14,6 +14,7 @@ from grpc import aio
 from serving.h2 import frames
 from serving.limiting.admission import Admission
 from serving.limiting.limits import Limits
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, WATCH, FakeRegistry
 from tests.wire.grpc_client import Client
 from tests.wire.limited import limited
@@ -56,7 +57,8 @@ async def test_a_grpc_call_that_ends_without_a_request_is_told_so(grpc_client: C
     call = channel.stream_unary(f"/{GET}")()
     await call.done_writing()
     assert await call.code() is grpc.StatusCode.UNIMPLEMENTED
-    assert (admission.calls, admission.refused) == (0, {})
+    await eventually(lambda: admission.calls == 0)
+    assert admission.refused == {}
 
 
 @pytest.mark.long

@@ -10,6 +10,7 @@ import pytest
 
 from serving.limiting.admission import Admission
 from serving.limiting.limits import KIB, Limits
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import GET, WATCH
 from tests.wire.raw_http import RawAnswer, RawHttp, post, still_answers
 
@@ -186,7 +187,7 @@ async def test_a_body_too_large_in_chunks_is_refused(http: RawHttp, admission: A
         for _ in range(20):
             await connection.send(b"2000\r\n" + b" " * 0x2000 + b"\r\n")
         assert (await connection.answer()).status == 413
-    assert admission.bodies_bytes == 0
+    await eventually(lambda: admission.bodies_bytes == 0)
 
 
 async def test_a_connection_survives_a_body_that_was_refused(http: RawHttp) -> None:

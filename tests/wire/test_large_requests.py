@@ -45,7 +45,7 @@ async def test_what_a_small_body_becomes_is_counted_until_it_is_answered(
     assert (await http.post(b'{"id":"web-1"}')).status == 200
     registry.release.set()
     assert [(await call).status for call in calls] == [200, 200, 200]
-    assert admission.bodies_bytes == 0
+    await eventually(lambda: admission.bodies_bytes == 0)
 
 
 async def test_over_grpc_it_is_the_same(grpc_client: Client, registry: FakeRegistry, admission: Admission) -> None:
@@ -57,7 +57,7 @@ async def test_over_grpc_it_is_the_same(grpc_client: Client, registry: FakeRegis
     await grpc_client.get("web-1")
     registry.release.set()
     await asyncio.gather(*calls)
-    assert admission.bodies_bytes == 0
+    await eventually(lambda: admission.bodies_bytes == 0)
 
 
 # --- long JSON --------------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from serving.context import ServerContext
 from serving.limiting.limits import Limits
 from serving.standard.site import MAX_FORM_BYTES, SiteAnswer, SiteRequest
 from serving.transport.server import Server
+from tests.support.sample_instances import eventually
 from tests.wire.fake_table import FakeHealth
 
 
@@ -82,7 +83,7 @@ async def test_a_stream_is_counted_and_ends_with_its_reader(at: Sited) -> None:
         assert at.context.admission.streams == 1
     async with asyncio.timeout(10):
         await at.ended.wait()
-    assert at.context.admission.streams == 0
+    await eventually(lambda: at.context.admission.streams == 0)
 
 
 async def test_a_reader_that_takes_nothing_of_its_stream_is_cut_off() -> None:
@@ -106,7 +107,7 @@ async def test_a_reader_that_takes_nothing_of_its_stream_is_cut_off() -> None:
     await reader.read(100)
     async with asyncio.timeout(20):
         await ended.wait()
-    assert context.admission.streams == 0
+    await eventually(lambda: context.admission.streams == 0)
     assert context.admission.refused["stalled_write_s"] == 1
     writer.transport.abort()
     await server.stop(0.1)
