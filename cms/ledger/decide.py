@@ -81,7 +81,10 @@ def decide(book: TaskLedger, now: float) -> Decision:
 
 
 def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float) -> list[tuple[UnitKey, list[Task]]]:
-    """Waiting units as they are decided. Of those that have aged, one has the turn in each budget at a time."""
+    """Waiting units as they are decided.
+
+    Of those that have aged, one has the turn in each budget at a time; of those that need no budget, in each limit.
+    """
     taken: set[str] = set()
     ranks: dict[UnitKey, int] = {}
     for unit, tasks in waiting.items():
@@ -90,9 +93,10 @@ def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float
             continue
         if working := [task for task in tasks if task.disrupts]:
             claim = book.claims.claim(unit, tasks, working, _claim_maker(book, working))
-            if taken.isdisjoint(claim.taken):
+            names = claim.taken.keys() or claim.domains.keys()
+            if taken.isdisjoint(names):
                 ranks[unit] = -1
-                taken |= claim.taken.keys()
+                taken |= names
     units = sorted(waiting.items(), key=lambda one: ranks[one[0]])  # stable: in the order of creation
     book.claims.arrange([unit for unit, _ in units])
     return units

@@ -23,6 +23,7 @@ from tests.cms.oracle import Facts
 
 LOCATIONS = ("ams", "fra")
 RULES = Rules()
+IMPATIENT = Rules(age_s=120.0, turn_s=60.0)  # tasks age within a history
 _NOWHERE = InstanceKey("ams", "nowhere")
 _ACTIONS = ("reboot", "reboot", "reboot", "redeploy", "deactivate", "prepare", "temporary-unreachable")
 
@@ -46,6 +47,7 @@ class History:
 
     seed: int
     has_rollouts: bool = False
+    rules: Rules = RULES
     steps: int = 60
     now: float = 1000.0
     grants: int = 0
@@ -58,7 +60,7 @@ class History:
         self.heard: dict[InstanceKey, float] = {}
         self.work_ended: list[tuple[tuple[str, ...], tuple[InstanceKey, ...], float]] = []
         self.stuck: dict[tuple[str, str, str], float] = {}
-        self.book = TaskLedger.empty(RULES, LOCATIONS)
+        self.book = TaskLedger.empty(self.rules, LOCATIONS)
         self.clients = [Client(f"client-{n}", confirms=rng.random() < 0.5) for n in range(3)]
         self.hosts = [f"h{n}" for n in range(rng.randint(2, 8))]
         self.sites = {h: Site(rack=f"r{n // 2}") for n, h in enumerate(self.hosts) if rng.random() < 0.9}
@@ -176,6 +178,7 @@ class History:
                     group=group,
                     confirm=client.confirms,
                     added_at=self.now,
+                    asked_at=self.now,
                     polled_at=self.now,
                 )
             )
@@ -192,6 +195,7 @@ class History:
                 owner=client.name,
                 confirm=client.confirms,
                 added_at=self.now,
+                asked_at=self.now,
                 polled_at=self.now,
                 max_failures=self.lot.randint(0, 2),
             )
@@ -314,7 +318,7 @@ class History:
     def _facts(self) -> Facts:
         return Facts(
             self.now,
-            RULES,
+            self.rules,
             list(self.book.picture.instances.values()),
             self.heard,
             self.work_ended,

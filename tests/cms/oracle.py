@@ -201,7 +201,7 @@ def _of_waiting(facts: Facts, *, may_grant: bool) -> set[tuple[str, str]]:
     events: set[tuple[str, str]] = set()
     ahead: list[list[Task]] = []
     stuck: Stuck = {}
-    for everything in units(facts, "waiting"):
+    for everything in _in_order(facts, units(facts, "waiting")):
         events |= {(t.id, "grant") for t in everything if t.action == "prepare"}
         unit = [t for t in everything if t.action != "prepare"]
         if unit:
@@ -211,6 +211,33 @@ def _of_waiting(facts: Facts, *, may_grant: bool) -> set[tuple[str, str]]:
     facts.stuck_since.clear()
     facts.stuck_since.update(stuck)
     return events
+
+
+def _in_order(facts: Facts, waiting: list[list[Task]]) -> list[list[Task]]:
+    """Those that have the turn go first: one in each budget, and one in each limit of those that need no budget."""
+    first: list[list[Task]] = []
+    taken: set[str] = set()
+    for everything in waiting:
+        unit = [t for t in everything if t.action != "prepare"]
+        if unit and _is_its_time(facts, everything):
+            names = _queues(facts, unit)
+            if not names & taken:
+                first.append(everything)
+                taken |= names
+    return first + [unit for unit in waiting if unit not in first]
+
+
+def _is_its_time(facts: Facts, unit: list[Task]) -> bool:
+    aged_s = facts.now - min(t.asked_at for t in unit) - facts.rules.age_s
+    return aged_s >= 0 and aged_s % (2 * facts.rules.turn_s) < facts.rules.turn_s
+
+
+def _queues(facts: Facts, unit: list[Task]) -> set[str]:
+    takes = [i for i in facts.all_touched(unit) if not facts.holders(i) and not facts.is_down(i)]
+    budgets = {b.name for b in facts.all_budgets() if any(i in facts.members(b) for i in takes)}
+    return budgets or {
+        limit.name for limit in facts.limits if domains(facts, limit, [h for t in unit for h in t.hosts])
+    }
 
 
 def _of_unit(

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from tests.cms.histories import History
+from tests.cms.histories import IMPATIENT, History
 
 
 def run(seeds: range, *, has_rollouts: bool = False) -> Counter[str]:
@@ -37,6 +37,13 @@ def test_the_ledger_decides_as_its_oracle_and_everything_that_can_be_granted_is(
 @pytest.mark.parametrize("count", [500, pytest.param(10_000, marks=[pytest.mark.night, pytest.mark.timeout(0)])])
 def test_it_does_over_many_histories(count: int) -> None:
     _is_useful(run(range(count)), count)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("count", [20, pytest.param(2_000, marks=[pytest.mark.night, pytest.mark.timeout(0)])])
+def test_it_does_where_tasks_wait_until_they_have_turns(count: int) -> None:
+    for seed in range(count):
+        History(seed, rules=IMPATIENT, steps=240).run()
 
 
 def test_what_an_earlier_ok_holds_is_charged_to_it_only_until_it_is_withdrawn() -> None:

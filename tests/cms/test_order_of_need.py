@@ -13,6 +13,7 @@ from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.calendar import Calendar, CalendarRule, Freeze
 from cms.ledger.decide import TaskChange, decide
 from cms.ledger.instances import Instance, InstanceKey
+from cms.ledger.limits import DomainLimit, DomainLimits
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Need, Task
 from control.amounts import Amount
@@ -97,6 +98,13 @@ def test_who_has_waited_long_keeps_his_ok_and_takes_turns_with_repairs() -> None
 def test_of_those_that_waited_long_one_has_the_turn_in_a_budget() -> None:
     old = [task(n, n, asked_at=NOW - 3700) for n in (0, 1)]
     assert [change.task_id for change in events(ledger(*old, task(2, 2, need=Need.REPAIR)))] == ["t0", "t2"]
+
+
+def test_of_those_that_take_nothing_of_a_budget_one_has_the_turn_in_a_limit() -> None:
+    """Hosts that nothing runs on, or nothing that is up: else all of them would go before a repair at once."""
+    book = ledger(*(task(n, 20 + n, asked_at=NOW - 3700) for n in (0, 1)), task(2, 2, need=Need.REPAIR))
+    book.limit(DomainLimits([DomainLimit("hosts", "host", 2)]))
+    assert [change.task_id for change in events(book)] == ["t0", "t2"]
 
 
 def test_who_waits_for_what_may_never_end_lets_others_pass_after_ten_minutes() -> None:
