@@ -73,15 +73,17 @@ def decide(book: TaskLedger, now: float) -> Decision:
     may_grant = not decision.changes and not book.closed
     waiting = dict(book.units(State.WAITING))
     book.claims.begin(waiting, book.picture.changes(), overdue)
-    for unit, tasks in in_order(book, waiting, now):
+    for unit, tasks in in_order(book, decision.round, waiting, now):
         _decide_unit(book, decision, unit, tasks, now, may_grant=may_grant)
     for gone in book.stuck_since.keys() - waiting.keys():
         del book.stuck_since[gone]
     return decision
 
 
-def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float) -> list[tuple[UnitKey, list[Task]]]:
-    """Waiting units as they are decided.
+def in_order(
+    book: TaskLedger, round_: Round, waiting: Mapping[UnitKey, list[Task]], now: float
+) -> list[tuple[UnitKey, list[Task]]]:
+    """Waiting units as they are decided; `round_`: before the first of them.
 
     Of those that have aged, one has the turn in each budget at a time; of those that need no budget, in each limit.
     """
@@ -94,12 +96,28 @@ def in_order(book: TaskLedger, waiting: Mapping[UnitKey, list[Task]], now: float
         if working := [task for task in tasks if task.disrupts]:
             claim = book.claims.claim(unit, tasks, working, _claim_maker(book, working))
             names = claim.taken.keys() or claim.domains.keys()
-            if taken.isdisjoint(names):
+            if taken.isdisjoint(names) and _may_use_turn(book, round_, unit, working, claim, now):
                 ranks[unit] = -1
                 taken |= names
     units = sorted(waiting.items(), key=lambda one: ranks[one[0]])  # stable: in the order of creation
     book.claims.arrange([unit for unit, _ in units])
     return units
+
+
+def _may_use_turn(
+    book: TaskLedger, round_: Round, unit: UnitKey, tasks: Sequence[Task], claim: Claim, now: float
+) -> bool:
+    """Whether it could be granted if others' work ended; else those that came at the same time would starve behind it.
+
+    Something broken counts only after `pass_s`: each end of work leaves instances uncertain for a moment.
+    """
+    waits = {one.wait for one in (*round_.obstacles(claim), *_closed_windows(book, claim, tasks, now))}
+    if WaitCause.IMPOSSIBLE in waits or WaitCause.CLOSED in waits:
+        return False
+    # As it is now, not by stuck_since alone: that changes in this decision, and the next one would differ.
+    if WaitCause.BROKEN in waits and now - book.stuck_since.get(unit, now) >= book.rules.pass_s:
+        return False
+    return not _right_obstacles(book, tasks)
 
 
 def _claim_maker(book: TaskLedger, tasks: Sequence[Task]) -> Callable[[], Claim]:

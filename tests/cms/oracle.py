@@ -221,7 +221,7 @@ def _in_order(facts: Facts, waiting: list[list[Task]]) -> list[list[Task]]:
         unit = [t for t in everything if t.action != "prepare"]
         if unit and _is_its_time(facts, everything):
             names = _queues(facts, unit)
-            if not names & taken:
+            if not names & taken and _may_use_turn(facts, unit):
                 first.append(everything)
                 taken |= names
     return first + [unit for unit in waiting if unit not in first]
@@ -230,6 +230,16 @@ def _in_order(facts: Facts, waiting: list[list[Task]]) -> list[list[Task]]:
 def _is_its_time(facts: Facts, unit: list[Task]) -> bool:
     aged_s = facts.now - min(t.asked_at for t in unit) - facts.rules.age_s
     return aged_s >= 0 and aged_s % (2 * facts.rules.turn_s) < facts.rules.turn_s
+
+
+def _may_use_turn(facts: Facts, unit: list[Task]) -> bool:
+    waits, _ = _waits_for(facts, unit, [])
+    lets_pass = "broken" in waits and facts.now - facts.stuck_since.get(_key(unit), facts.now) >= facts.rules.pass_s
+    return "impossible" not in waits and not lets_pass
+
+
+def _key(unit: list[Task]) -> tuple[str, str, str]:
+    return unit[0].owner, unit[0].group, "" if unit[0].group else unit[0].id
 
 
 def _queues(facts: Facts, unit: list[Task]) -> set[str]:
@@ -244,7 +254,7 @@ def _of_unit(
     facts: Facts, unit: list[Task], ahead: list[list[Task]], stuck: Stuck, *, may_grant: bool
 ) -> tuple[str | None, bool]:
     """What happens ("": it is granted; None: nothing), and whether those behind must leave it its place."""
-    key = (unit[0].owner, unit[0].group, "" if unit[0].group else unit[0].id)
+    key = _key(unit)
     stuck_before = {key: facts.stuck_since[key]} if key in facts.stuck_since else {}
     if unit[0].group and facts.now < _settled_at(facts, unit):
         stuck.update(stuck_before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.calendar import Calendar, CalendarRule, Freeze
 from cms.ledger.decide import TaskChange, decide
 from cms.ledger.instances import Instance, InstanceKey
-from cms.ledger.limits import DomainLimit, DomainLimits
+from cms.ledger.limits import DomainLimit, DomainLimits, Site
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Need, Task
 from control.amounts import Amount
@@ -105,6 +106,35 @@ def test_of_those_that_take_nothing_of_a_budget_one_has_the_turn_in_a_limit() ->
     book = ledger(*(task(n, 20 + n, asked_at=NOW - 3700) for n in (0, 1)), task(2, 2, need=Need.REPAIR))
     book.limit(DomainLimits([DomainLimit("hosts", "host", 2)]))
     assert [change.task_id for change in events(book)] == ["t0", "t2"]
+
+
+def _names_too_much(book: TaskLedger) -> None:
+    book.put_task(task(0, 0, 3, asked_at=NOW - 3700))
+
+
+def _has_no_right(book: TaskLedger) -> None:
+    book.barred = lambda one: "no right" if one.id == "t0" else ""
+
+
+def _is_closed(book: TaskLedger) -> None:
+    book.limit(DomainLimits(sites={"h0": Site(project="shop")}))
+    freeze = Freeze(NOW - 60, NOW + 60, "year end", repairs=False)
+    book.calendar = Calendar((CalendarRule("shop", project="shop", freezes=(freeze,)),))
+
+
+def _depends_on_what_is_silent(book: TaskLedger) -> None:
+    book.put_task(task(0, 0, 99, asked_at=NOW - 3700))  # nobody knows where h99 is
+    book.locations = frozenset({"ams", "fra"})
+    book.stuck_since[book.tasks["t0"].unit] = NOW - 600  # lets others pass
+
+
+@pytest.mark.parametrize("hopeless", [_names_too_much, _has_no_right, _is_closed, _depends_on_what_is_silent])
+def test_who_cannot_be_granted_has_no_turn(hopeless: Callable[[TaskLedger], None]) -> None:
+    """Else whoever came with it never has one, and starves behind repairs."""
+    old = [task(n, n, asked_at=NOW - 3700) for n in (0, 1)]
+    book = ledger(*old, task(2, 2, need=Need.REPAIR), most=1)
+    hopeless(book)
+    assert [change.task_id for change in events(book)] == ["t1"]
 
 
 def test_who_waits_for_what_may_never_end_lets_others_pass_after_ten_minutes() -> None:
