@@ -20,7 +20,6 @@ import click
 import uvloop
 
 from serving.flags import Duration
-from tests.checker import leave
 from tests.control import command as control
 from tests.rig.assembling import anomalies, assemble
 from tests.rig.cms_run import LEAST_GRANTS_PER_MINUTE, CmsRun
@@ -113,16 +112,16 @@ def _of_a_controller(function: Callable[..., None]) -> click.Command:
 
 @_of_a_controller
 def cms(duration: float, seed: int | None, out: Path | None) -> None:
-    """The CMS: processes killed, paused, cut off from HQ and from etcd; no floor is broken by leave."""
+    """The CMS: processes killed, paused, cut off from HQ and from etcd; no floor, freeze or wait is broken."""
     run = CmsRun(*_begun("cms", duration, seed, out), say)
     _ran(run.run(duration))
-    broken = [str(one) for one in leave.check(run.works, run.services)]
+    broken = [str(one) for one in run.broken()]
     per_minute = run.grants * 60 / duration
     if per_minute < LEAST_GRANTS_PER_MINUTE:
         broken.append(f"USEFUL is broken: {per_minute:.1f} grants a minute; at least {LEAST_GRANTS_PER_MINUTE}")
     click.echo(f"faults: {dict(run.struck)}; {run.grants} grants ({per_minute:.0f} a minute); {dict(run.answers)}")
     click.echo(f"what polls waited for: {dict(run.waited)}")
-    click.echo("\n".join(broken) or "FLOOR holds")
+    click.echo("\n".join(broken) or "FLOOR, CALENDAR, STARVED, BOUNCE hold")
     sys.exit(1 if broken else 0)
 
 

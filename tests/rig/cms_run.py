@@ -1,7 +1,8 @@
 """The CMS under faults: real processes of it, HQ and etcd, agents that report, clients that use what they are granted.
 
-Faults: a process is killed, paused, cut off from HQ, or cut off from etcd; HQ is paused. What clients did is judged by
-tests/checker/leave.py; a run that granted too little has said nothing.
+Faults: a process is killed, paused, cut off from HQ, or cut off from etcd; HQ is paused. Half of the work is brief, and
+in the middle there is a freeze. What clients did is judged by tests/checker/leave.py; a run that granted too little has
+said nothing.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
 from hqclient import Client
 from store.embedded import EmbeddedEtcd
-from tests.checker.leave import Service, Work
+from tests.checker.leave import Ask, Service, Work, check, check_asks, check_calendar
+from tests.checker.violation import Violation
 from tests.cms.cloud import Crew, http, task
 from tests.rig.controller_faults import Faults, Process, cut, killed, paused, stalled, strike
 from tests.support.faulty_proxy import Proxy
@@ -28,6 +30,8 @@ REPORT_S: Final = 1.0
 LEAST_GRANTS_PER_MINUTE: Final = 10
 _HOSTS: Final = 12
 _START_S: Final = 30.0
+_LAST_PATIENCE_S: Final = 30.0  # of a task that is asked for when all faults are over
+_FREEZE: Final = {"name": "all", "freeze": [{"begin": "2000-01-01", "end": "2100-01-01", "reason": "calm"}]}
 
 
 @dataclass
@@ -41,13 +45,19 @@ class Seat:
 
 @dataclass
 class CmsRun:
-    """One run. `works` and `services` are for the checker."""
+    """One run: `run`, then `broken`.
+
+    Attributes:
+        frozen: from when to when it is certain that there is a freeze.
+    """
 
     directory: Path
     seed: int
     say: Callable[[str], None] = print
     works: list[Work] = field(default_factory=list)
+    asks: list[Ask] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
+    frozen: tuple[float, float] = (0.0, 0.0)
     struck: Counter[str] = field(default_factory=Counter)
     answers: Counter[str] = field(default_factory=Counter)
     waited: Counter[str] = field(default_factory=Counter)  # what polls said they wait for, in a word
@@ -64,10 +74,32 @@ class CmsRun:
             async with asyncio.TaskGroup() as tasks:
                 crew = tasks.create_task(self._crew.run())
                 clients = [tasks.create_task(self._client(number)) for number in range(4)]
+                clients.append(tasks.create_task(self._freeze(duration_s)))
                 self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
                 async with asyncio.timeout(90):
                     await asyncio.gather(*clients)
+                await self._use(self.rng, {"last": ("h1",)}, "redeploy", _LAST_PATIENCE_S)
                 crew.cancel()
+
+    def broken(self) -> list[Violation]:
+        """Of FLOOR, CALENDAR, BOUNCE and, for what was asked for last, STARVED.
+
+        Brief work may begin after other work was granted and before that begins: so its floor is that of all work
+        together, and the ordinary one that of all other work.
+        """
+        ordinary = [work for work in self.works if not work.is_brief]
+        all_brief = [
+            replace(one, floor=one.floor if one.brief_floor is None else one.brief_floor) for one in self.services
+        ]
+        # Who asked before may have had the ok before, and begin late.
+        late = {ask.task for ask in self.asks if ask.asked >= self.frozen[0]}
+        return [
+            *check(ordinary, self.services),
+            *check(self.works, all_brief),
+            *check_calendar([work for work in self.works if work.task in late], [self.frozen]),
+            *check_asks(self.asks, 0.0, float("inf")),  # they give up before they could starve
+            *check_asks(self.asks[-1:], self.loop.time(), _LAST_PATIENCE_S),
+        ]
 
     # --- processes ----------------------------------------------------------------------------------------------------
 
@@ -97,9 +129,10 @@ class CmsRun:
 
     async def _fill(self) -> None:
         """Two services over the hosts; one instance of each is broken for good."""
-        for name, every, rule, floor in (
-            ("web", 1, {"maxUnavailable": "3"}, _HOSTS - 3),
-            ("db", 2, {"minReady": "4"}, 4),
+        brief = {"maxUnavailable": "5", "within": "15m"}
+        for name, every, rule, floor, brief_floor in (
+            ("web", 1, {"maxUnavailable": "3", "brief": brief}, _HOSTS - 3, _HOSTS - 5),
+            ("db", 2, {"minReady": "4"}, 4, None),
         ):
             hosts = {f"{name}-{n}": f"h{n}" for n in range(0, _HOSTS, every)}
             for instance_id, host in hosts.items():
@@ -107,7 +140,7 @@ class CmsRun:
             await self._crew.report()
             self._crew.ready[f"{name}-0"] = False
             await self._crew.report()
-            self.services.append(Service(name, hosts, frozenset({f"{name}-0"}), floor))
+            self.services.append(Service(name, hosts, frozenset({f"{name}-0"}), floor, brief_floor))
             async with asyncio.timeout(_START_S):
                 while (await self._connect("PutBudget", {"budget": {"name": name, "service": name, **rule}})) != 200:
                     await asyncio.sleep(0.2)
@@ -127,49 +160,70 @@ class CmsRun:
 
     # --- clients ------------------------------------------------------------------------------------------------------
 
+    async def _freeze(self, duration_s: float) -> None:
+        await asyncio.sleep(duration_s / 2)
+        while await self._connect("PutWindows", {"windows": _FREEZE}) != 200:
+            await asyncio.sleep(0.2)
+        began = self.loop.time()
+        # Nothing is up on h0: only the freeze is in the way.
+        await self._use(random.Random(self.seed), {"frozen": ("h0",)}, "redeploy", max(3.0, duration_s / 10))
+        self.frozen = (began, self.loop.time())
+        while await self._connect("DeleteWindows", {"name": "all"}) not in (200, 404):
+            await asyncio.sleep(0.2)
+
     async def _client(self, number: int) -> None:
         rng = random.Random(f"{self.seed} {number}")
         while self.loop.time() < self._ends:
-            ids = await self._ask(rng)
-            try:
-                if await self._granted(rng, ids):
-                    await self._work(rng, ids)
-            finally:
-                for task_id in ids:
-                    await self._end(rng, task_id)
+            await self._use(rng, self._wishes(rng), rng.choice(("reboot", "redeploy")), rng.uniform(5, 20))
 
-    async def _ask(self, rng: random.Random) -> dict[str, tuple[str, ...]]:
-        """A task, or two of a group."""
-        ids: dict[str, tuple[str, ...]] = {}
+    def _wishes(self, rng: random.Random) -> dict[str, tuple[str, ...]]:
+        """The hosts of a task, or of two of a group, by its id."""
         self._serial += 1
-        group = f"g{self._serial}" if rng.random() < 0.3 else ""
+        parts = 2 if rng.random() < 0.3 else 1
+        hosts = [f"h{n}" for n in range(_HOSTS)]
+        return {f"t{self._serial}-{part}": tuple(rng.sample(hosts, rng.choice((1, 1, 2)))) for part in range(parts)}
+
+    async def _use(self, rng: random.Random, ids: dict[str, tuple[str, ...]], action: str, patience_s: float) -> None:
+        """Ask, work if it is granted, and give it back."""
+        asked = self.loop.time()
+        await self._ask(rng, ids, action)
+        try:
+            ask = await self._wait(rng, ids, asked, patience_s)
+            self.asks.append(ask)
+            if ask.granted is not None:
+                await self._work(rng, ask.task, ids, is_brief=action == "reboot")
+        finally:
+            for task_id in ids:
+                await self._end(rng, task_id)
+
+    async def _ask(self, rng: random.Random, ids: dict[str, tuple[str, ...]], action: str) -> None:
+        group = {"host_group_id": f"of {next(iter(ids))}"} if len(ids) > 1 else {}
         confirm = rng.random() < 0.5
-        for part in range(2 if group else 1):
-            task_id = f"t{self._serial}-{part}"
-            ids[task_id] = tuple(rng.sample([f"h{n}" for n in range(_HOSTS)], rng.choice((1, 1, 2))))
-            body = task(task_id, *ids[task_id], confirm=confirm, **({"host_group_id": group} if group else {}))
+        for task_id, hosts in ids.items():
+            body = task(task_id, *hosts, action=action, confirm=confirm, **group)
             while (await self._call(rng, "POST", "", body))[0] != 200:
                 await asyncio.sleep(0.2)
-        return ids
 
-    async def _granted(self, rng: random.Random, ids: dict[str, tuple[str, ...]]) -> bool:
+    async def _wait(self, rng: random.Random, ids: dict[str, tuple[str, ...]], asked: float, patience_s: float) -> Ask:
         """Poll, and confirm; patient as people are."""
-        patience_s = self.loop.time() + rng.uniform(5, 20)
-        first = next(iter(ids))
-        while self.loop.time() < patience_s:
+        ask = Ask("+".join(ids), asked, None)
+        was_ok, first = False, next(iter(ids))
+        while self.loop.time() < asked + patience_s:
             replies = [await self._call(rng, "GET", f"/{task_id}") for task_id in ids]
-            waiting = (body for status, body in replies if status == 200 and body["status"] != "ok")
+            waiting = [body for status, body in replies if status == 200 and body["status"] != "ok"]
             self.waited += Counter(body["message"].partition(" ")[0] for body in waiting)
+            if was_ok and waiting:
+                ask, was_ok = replace(ask, taken_back=ask.taken_back + 1), False
             if all(status == 200 and body["status"] == "ok" for status, body in replies):
-                provisional = any(body["details"]["provisional"] for _, body in replies)
-                if not provisional:
-                    return True
+                was_ok = True
+                if not any(body["details"]["provisional"] for _, body in replies):
+                    return replace(ask, granted=self.loop.time())
                 if (await self._call(rng, "POST", f"/{first}/confirm"))[0] == 200:
                     continue  # look once more: all of the group must be final
             await asyncio.sleep(rng.uniform(0.1, 0.4))
-        return False
+        return ask
 
-    async def _work(self, rng: random.Random, ids: dict[str, tuple[str, ...]]) -> None:
+    async def _work(self, rng: random.Random, name: str, ids: dict[str, tuple[str, ...]], *, is_brief: bool) -> None:
         hosts = tuple({host for each in ids.values() for host in each})
         self.grants += 1
         began = self.loop.time()
@@ -177,7 +231,7 @@ class CmsRun:
         self._crew.silent.update(touched)
         await asyncio.sleep(rng.uniform(0.2, 1.5))
         self._crew.silent.difference_update(touched)
-        self.works.append(Work("+".join(ids), hosts, began, self.loop.time()))
+        self.works.append(Work(name, hosts, began, self.loop.time(), is_brief))
 
     async def _end(self, rng: random.Random, task_id: str) -> None:
         while (await self._call(rng, "DELETE", f"/{task_id}"))[0] not in (204, 404):
