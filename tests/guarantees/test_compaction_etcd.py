@@ -33,7 +33,7 @@ async def test_what_was_deleted_and_compacted_while_a_replica_was_cut_off_is_gon
         await direct.commit((), (Write((), ((NAMES.of("ops", "unrelated"), b""),)),), 5.0)
         await direct.compact(deleted)
         link.mend()
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while replica.cache.get("i-1") is not None:
                 await asyncio.sleep(0.05)
     await link.close()

@@ -28,7 +28,7 @@ GOOD = b"{service: web, instances: [{id: web-1}], revisions: [{id: v1}]}"
 @pytest.fixture
 async def nanny(tmp_path: Path) -> AsyncIterator[NannyServer]:
     """A Nanny over memory with the service `web`; no HQ answers."""
-    words = ("dev", "--store", "memory", "--term", "2s", "--location", "default=127.0.0.1:1")
+    words = ("dev", "--store", "memory", "--location", "default=127.0.0.1:1")
     program = Program("nanny.main", (*words, "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0"), tmp_path / "nanny.log")
     await program.start()
     server = NannyServer((program.grpc,), 10.0, CredentialFiles())
