@@ -55,7 +55,7 @@ async def test_with_hq_away_for_the_whole_start_the_saved_addresses_serve(
         await replica.stop()
     hour_later = discovery(telling, tmp_path, wall=lambda: time.time() + 3600)
     async with hour_later.service("web", port="http") as web:
-        await web.ready(0.1)
+        await web.ready(3.0)
         assert (ids(web), web.source, web.stale) == (["web-1", "web-2"], Origin.SAVED, True)
         assert 3600 <= web.age_s < 3700
         assert {web.pick().instance_id for _ in range(2)} == {"web-1", "web-2"}
@@ -73,7 +73,7 @@ async def test_a_saved_list_from_the_future_is_of_unknown_age_and_never_fresh(
         await replica.stop()
     for _ in range(2):  # what the first process saves is of unknown age for the second one, too
         async with discovery(telling, tmp_path).service("web", port="http") as web:
-            await web.ready(0.1)
+            await web.ready(3.0)
             assert (ids(web), web.source, web.stale, web.age_s) == (["web-1"], Origin.SAVED, True, math.inf)
             with pytest.raises(NotReady, match="in a list that is of unknown age"):
                 await web.ready(0.05, live=True)
