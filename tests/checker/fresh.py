@@ -40,9 +40,10 @@ def _old(story: Story, past: Past, op: Op, read: Read) -> Iterator[Violation]:
                 f"version {read.version} is called {read.staleness_s} s old, and {known} was known {age_s:g} s before"
             )
             yield FRESH.broken(what, op)
-    long_known = story.floor(past, op.call_ns - round(story.limits.stale_after_s * 1e9))
+    stale_after_s = story.limits.stale_after_s
+    if read.staleness_s is not None:  # by its own words it may be fresh, and was under way as long as all messages may
+        stale_after_s = max(stale_after_s, min(read.staleness_s, stale_after_s) + story.limits.transit_s)
+    long_known = story.floor(past, op.call_ns - round(stale_after_s * 1e9))
     if not read.stale and read.version < long_known:
-        what = (
-            f"version {read.version} is called fresh, and {long_known} was known {story.limits.stale_after_s} s before"
-        )
+        what = f"version {read.version} is called fresh, and {long_known} was known {stale_after_s:g} s before"
         yield FRESH.broken(what, op)

@@ -100,6 +100,10 @@ def test_a_source_may_be_as_old_as_it_says_and_as_what_a_gateway_follows_was_und
     old = find(2, A_AT_2, 5_000_000_000, staleness_s=4)
     assert broken([*UPDATED, replace(old, call_ns=4_000_000_000)]) == set()
     assert [str(one) for one in violations([*UPDATED, old], Limits(transit_s=1.0))] == []
+    almost = find(2, A_AT_2, 13 * S, staleness_s=8)
+    assert words([*UPDATED, almost], Limits(transit_s=6.0)) == set()
+    assert words([*UPDATED, replace(almost, call_ns=15 * S)], Limits(transit_s=6.0)) == {"FRESH"}
+    assert words([*UPDATED, find(2, A_AT_2, 17 * S, staleness_s=12)], Limits(transit_s=6.0)) == {"FRESH"}
 
 
 def test_a_write_of_unknown_outcome_may_have_taken_place_or_not() -> None:
