@@ -188,7 +188,7 @@ async def test_a_data_directory_that_cannot_be_made_is_refused_in_words(
     (tmp_path / "file").touch()
     etcd = EmbeddedEtcd(tmp_path / "file" / "data", binary=etcd_binary)
     with pytest.raises(
-        EtcdFailed, match=r"cannot store its data there \(.*file.*\): choose another directory \(--data\)"
+        EtcdFailed, match=r"cannot store its data in .*file/data \(.*\): choose another directory \(--data\)"
     ):
         await etcd.start()
 

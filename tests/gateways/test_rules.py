@@ -17,7 +17,7 @@ and tests/gateways.
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
 | two gateways behind a balancer, one of which knows nothing (long) | here | here | here |
-| … which a client asks in turn | `changes_only_by` | `index_of_another` | `comes_back_to_another` |
+| … which a client asks in turn | `keeps_its_part_of_many_addresses` | `index_of_another` | `comes_back_to_another` |
 | an empty service, a deleted one, one that never was (long) | here | here | here |
 | 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
 | … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
