@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from hq.errors import AlreadyExists
 from hqpb.v1 import service_pb2 as hq_pb
 from nannypb.v1 import service_pb2 as pb
 from serving.error_statuses import grpc_code
 from serving.errors import (
     DeadlineExceeded,
+    FailedPrecondition,
     OutcomeUnknown,
     Overloaded,
     PermissionDenied,
@@ -83,14 +85,21 @@ async def test_a_stalled_etcd_in_the_middle_of_a_roll_out_is_waited_for_and_cost
         assert state.current == pb.CURRENT_STATE_ACTIVE, state.message
 
 
-@pytest.mark.parametrize(
-    "refusal", [invalid("instance.spec", "is wrong"), PermissionDenied("is wrong: not authorized")], ids=type
-)
+REFUSALS = [
+    invalid("instance.spec", "is wrong"),
+    PermissionDenied("is wrong: not authorized"),
+    AlreadyExists("web-0", 7),
+    FailedPrecondition("instance web-0 belongs to another service, not web"),
+]
+
+
+@pytest.mark.parametrize("refusal", REFUSALS, ids=lambda error: error.reason)
 @in_virtual_time
-async def test_what_is_invalid_or_not_authorized_fails_at_once(refusal: ServiceError) -> None:
+async def test_what_is_invalid_not_authorized_or_in_conflict_fails_at_once(refusal: ServiceError) -> None:
     async with virtual_cloud(3) as cloud:
         v2 = await running_service(cloud)
         cloud.hq.direct.faults["ApplyInstances"] = in_each_item(refusal)
         await cloud.target(v2)
         state = await cloud.until(v2, pb.CURRENT_STATE_PARTIALLY_PREPARED, timeout_s=30.0)
         assert "HQ refuses web-0 (ams)" in state.message
+        assert str(refusal) in state.message
