@@ -21,7 +21,9 @@ from walle.work.book import Notice
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
     HOST_STATUS_READY,
+    OPERATION_KIND_DNS_FIX,
     OPERATION_KIND_REDEPLOY,
+    OUTCOME_FAILED,
     STAGE_APPROVAL,
     STAGE_REQUESTED,
     VERDICT_IN_PROCESS,
@@ -186,6 +188,27 @@ def test_work_that_cannot_be_done_gives_way_to_the_next_step_and_at_last_the_hos
     calls, writes = day.calls.copy(), day.writes
     day.live(longest_ms=PAUSE_MS[1])
     assert (day.calls, day.writes) == (calls, writes)
+
+
+DNS_FIXES = [case for case in WAITS if WAITS[case].check == "dns"]
+
+
+@pytest.mark.parametrize("case", DNS_FIXES)
+def test_a_fix_of_a_record_that_fails_ends_within_half_an_hour_with_a_notice_and_no_cms_is_asked(case: str) -> None:
+    """It is the only step of its check, and takes no machine away: nothing comes after it, and the host is not dead."""
+    day = OneDay("dns")
+    WAITS[case].arrange(day)
+    day.live(until=lambda: day.host.HasField("dns_operation"))
+    took_ms = day.live(until=lambda: not day.host.HasField("dns_operation"))
+    assert took_ms <= 1_800_000 + PAUSE_MS[0]
+    assert max(day.calls["before"], day.calls["begin"]) <= 3
+    ended = day.host.history[-1]
+    assert (ended.kind, ended.outcome) == (OPERATION_KIND_DNS_FIX, OUTCOME_FAILED)
+    assert [notice.text for notice in day.notices] == [f"h1: dns-fix: {ended.message}"]
+    assert not day.calls.keys() & {"dry_run", "create", "poll", "confirm"}
+    assert not any(cms.tasks_ for cms in day.cms.values())
+    assert day.host.status == HOST_STATUS_READY
+    assert not day.host.HasField("operation")
 
 
 def test_without_an_executor_no_cms_is_asked_and_the_notice_says_how_to_mend_that() -> None:
