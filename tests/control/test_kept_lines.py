@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -44,11 +45,16 @@ class Process:
     def __init__(self, controller: Controller, address: str, task: asyncio.Task[None], files: Secured) -> None:
         self.controller, self._address, self._task, self._files = controller, address, task, files
 
-    async def order(self, path: str, body: dict[str, Any]) -> None:
+    async def call(self, path: str, body: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Status and answer."""
         headers = {"authorization": f"Bearer {self._files.issuer.token('admin')}"}
         async with httpx.AsyncClient(timeout=20, verify=False) as http:
             answer = await http.post(f"https://{self._address}/{path}", json=body, headers=headers)
-        assert answer.status_code == 200, (path, answer.text)
+        return answer.status_code, answer.json()
+
+    async def order(self, path: str, body: dict[str, Any]) -> None:
+        status, answer = await self.call(path, body)
+        assert status == 200, (path, answer)
 
     async def acts(self) -> None:
         await eventually(lambda: self.controller.is_acting, 20.0, "this process acts")
@@ -159,6 +165,52 @@ async def test_the_lines_of_orders_that_only_stop_outlive_the_process_whose_disk
         assert {line["identity"] for line in lines} == {"admin"}
         await eventually(lambda: not last.controller.records(KEPT), 20.0, "the store keeps them no longer")
         await last.kill()
+
+
+async def test_orders_to_a_nanny_are_refused_while_they_cannot_be_recorded_except_those_that_only_stop(
+    tmp_path: Path,
+) -> None:
+    """HQ, the CMS and Wall-E have tests of their own of this."""
+    files, store = Secured(tmp_path), LastingStore()
+    files.policy.write_text(POLICY)
+    web = {"serviceId": "web"}
+    content = base64.b64encode(b"{service: web, revisions: [{id: v1}]}").decode()
+    refused: Orders = [
+        ("CreateService", {"serviceId": "mail"}),
+        ("UpdateService", {**web, "info": {"description": "other"}, "updateMask": "description"}),
+        ("CreateSnapshot", {**web, "content": content}),
+        ("SetTarget", {**web, "target": "TARGET_ACTIVE"}),
+        ("SetInstanceTarget", {**web, "instanceId": "web-1"}),
+        ("ResumeActions", web),
+        ("PromoteRollout", web),
+        ("AbortRollout", web),
+        ("RestartService", web),
+        ("StopService", web),
+        ("DeleteService", web),
+        ("SetControl", {"order": "CONTROL_ORDER_UNFREEZE", **_BY}),
+        ("SetControl", {"order": "CONTROL_ORDER_OPEN_EPOCH", **_BY}),
+    ]
+    async with nanny() as start:
+        first = await start(files, store, "one", files.security())
+        await first.acts()
+        await first.order(f"{_NANNY}/CreateService", web)
+        await first.order(f"{_NANNY}/CreateSnapshot", {**web, "content": content})
+        await first.kill()
+        full = await start(files, store, "two", files.security(audit_log=str(FULL)))
+        await full.acts()
+        before = [await full.call(f"{_NANNY}/{name}", web) for name in ("GetService", "ListSnapshots")]
+        for name, body in refused:
+            status, answer = await full.call(f"{_NANNY}/{name}", body)
+            assert (status, answer["code"], "audit log" in answer["message"]) == (503, "unavailable", True), (
+                name,
+                answer,
+            )
+        assert [await full.call(f"{_NANNY}/{name}", web) for name in ("GetService", "ListSnapshots")] == before
+        assert (await full.call(f"{_NANNY}/GetService", {"serviceId": "mail"}))[0] == 404
+        for path, body in SERVERS["nanny"][2]:
+            await full.order(path, body)
+        assert full.controller.frozen is not None
+        await full.kill()
 
 
 def _lines(log: Path) -> list[dict[str, Any]]:
