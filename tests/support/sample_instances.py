@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from hqpb.v1 import instance_pb2 as model
@@ -14,9 +15,17 @@ INSTALLED = model.REVISION_TARGET_INSTALLED
 
 
 def instance(
-    instance_id: str, service: str = "svc", node: str = "node-1", revisions: tuple[str, ...] = ("r1",), text: str = ""
+    instance_id: str,
+    service: str = "svc",
+    node: str = "node-1",
+    revisions: tuple[str, ...] = ("r1",),
+    text: str = "",
+    times: tuple[float, float] | None = None,
 ) -> model.Instance:
-    """An instance whose first revision is wanted READY, the others INSTALLED."""
+    """An instance whose first revision is wanted READY, the others INSTALLED.
+
+    `times`: report interval and timeout of its own, in seconds; None: the installation's.
+    """
     made = model.Instance()
     made.meta.id, made.meta.service_id = instance_id, service
     made.spec.node_name = node
@@ -24,6 +33,9 @@ def instance(
         made.spec.revision.add(id=revision, target=INSTALLED if i else READY)
     if text:
         made.meta.annotations["text"] = text
+    if times:
+        made.spec.liveness.report_interval.FromTimedelta(timedelta(seconds=times[0]))
+        made.spec.liveness.timeout.FromTimedelta(timedelta(seconds=times[1]))
     return made
 
 

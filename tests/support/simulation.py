@@ -16,7 +16,9 @@ from google.protobuf.message import DecodeError
 
 from hq import keys as k
 from hq.config import ReplicaConfig
+from hq.errors import NotBegun
 from hq.liveness.deadlines import RevisionKey
+from hq.registry.preconditions import Precondition
 from hq.registry.registry import Registry
 from hq.replica import Replica
 from hqpb.storage.v1 import storage_pb2
@@ -33,6 +35,8 @@ from tests.support.sample_instances import instance
 from tests.support.store_link import Link
 from tests.support.virtual_time import VirtualClock
 
+Times = tuple[float, float] | None  # report interval and timeout of an instance's own, in seconds
+
 
 class Change(NamedTuple):
     """An expiry or a recovery, as the store's history has it."""
@@ -46,6 +50,9 @@ class Agent:
     """Reports one revision to any replica that answers, with a back-off that never exceeds the time it has failed.
 
     Like hqclient it stays with a replica that answers, and asks another one after a failure.
+
+    Attributes:
+        interval_s: at which it reports: what it was given when it began.
     """
 
     def __init__(self, simulation: Simulation, instance_id: str, node: str) -> None:
@@ -54,6 +61,7 @@ class Agent:
         self.silent = False
         self.silent_since = 0.0
         self.last_report = 0.0
+        self.interval_s = simulation.interval_s
         self._incarnation = self._uid = self._sequence = 0
         self._registry: Registry | None = None
         self._failed: Registry | None = None
@@ -66,28 +74,28 @@ class Agent:
         loop = asyncio.get_running_loop()
         failing_since: float | None = None
         while True:
-            delay_s = self._simulation.interval_s * self._rng.uniform(0.9, 1.0)
+            share, retry_s = self._rng.uniform(0.9, 1.0), 0.0
             if not self.silent:
                 try:
                     async with asyncio.timeout(self._simulation.call_s):
                         await self._report()
                     failing_since, self.last_report = None, loop.time()
                     self._simulation.acknowledged.append((self.last_report, self.key))
-                except (ServiceError, TimeoutError):
+                except (ServiceError, TimeoutError) as error:
+                    if isinstance(error, NotBegun):
+                        self._incarnation = 0
                     self._failed, self._registry = self._registry, None
                     failing_since = loop.time() if failing_since is None else failing_since
-                    longest_s = min(
-                        max(self._simulation.call_s / 10, loop.time() - failing_since), self._simulation.interval_s
-                    )
-                    delay_s = self._rng.uniform(longest_s / 2, longest_s)
-            await asyncio.sleep(delay_s)
+                    longest_s = min(max(self._simulation.call_s / 10, loop.time() - failing_since), self.interval_s)
+                    retry_s = self._rng.uniform(longest_s / 2, longest_s)
+            await asyncio.sleep(retry_s or self.interval_s * share)
 
     async def _report(self) -> None:
         registry = self._registry = self._registry or self._simulation.any_registry(self._failed)
         deadline = self._simulation.now + self._simulation.call_s
         if not self._incarnation:
             begun = await registry.reports.begin(self.key.instance_id, self.key.revision_id, self.node, deadline)
-            self._incarnation, self._uid = begun.incarnation, begun.uid
+            self._incarnation, self._uid, self.interval_s = begun.incarnation, begun.uid, begun.report_interval_s
         self._sequence += 1
         status = model.RevisionStatus(id=self.key.revision_id, incarnation=self._incarnation, sequence=self._sequence)
         status.ready.status = model.CONDITION_STATUS_TRUE
@@ -168,16 +176,21 @@ class Simulation:
         self.replicas.remove(running)
         await self._end(running)
 
-    async def add_agents(self, count: int, nodes: int) -> None:
-        """Instances on these nodes with an agent each; returns when all are ready."""
+    async def add_agents(self, count: int, nodes: int, times: Sequence[Times] = (None,)) -> None:
+        """Instances on these nodes, with these times in turn, and with an agent each; returns when all are ready."""
         for n in range(count):
             instance_id, node = f"i-{len(self.agents)}", f"node-{n % nodes}"
-            made = instance(instance_id, node=node)
+            made = instance(instance_id, node=node, times=times[n % len(times)])
             await self.any_registry().writes.create(made, "", self.now + 10, validate_only=False)
             self.agents.append(Agent(self, instance_id, node))
             self._tasks.append(asyncio.create_task(self.agents[-1].run()))
         while any(not agent.last_report for agent in self.agents):
             await asyncio.sleep(self.interval_s / 100)
+
+    async def change_times(self, agent: Agent, times: Times) -> None:
+        """Give an instance others in its spec; its agent learns of it when it reports next."""
+        writes, made = self.any_registry().writes, instance(agent.key.instance_id, node=agent.node, times=times)
+        await writes.update(made, ["spec.liveness"], Precondition(0, ""), self.now + 10, validate_only=False)
 
     def any_registry(self, but: Registry | None = None) -> Registry:
         """One of a replica that runs, another than `but` if there is any. Raises StoreUnavailable while none runs."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from datetime import timedelta
 
 import pytest
 
@@ -24,10 +23,7 @@ ANY = Precondition(0, "")
 
 
 def with_times(name: str, interval_s: float, timeout_s: float, node: str = "node-1") -> model.Instance:
-    made = instance(name, node=node)
-    made.spec.liveness.report_interval.FromTimedelta(timedelta(seconds=interval_s))
-    made.spec.liveness.timeout.FromTimedelta(timedelta(seconds=timeout_s))
-    return made
+    return instance(name, node=node, times=(interval_s, timeout_s))
 
 
 async def create(simulation: Simulation, made: model.Instance) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 
 import pytest
 
-from tests.support.simulation import Simulation
+from serving.errors import ServiceError
+from tests.support.simulation import Simulation, Times
 from tests.support.virtual_time import VirtualLoop, run_virtually
 
 AGENTS, NODES = 12, 3  # too few for the guard, which would only hide false expiries
@@ -42,7 +45,27 @@ async def silence_one(simulation: Simulation) -> None:
         simulation.rng.choice(reporting).fall_silent()
 
 
+async def change_times(simulation: Simulation) -> None:
+    """Of agents that report or are silent, through replicas that may be cut off from the store."""
+    for agent in simulation.rng.sample(simulation.agents, 3):
+        with suppress(ServiceError):
+            await simulation.change_times(agent, simulation.rng.choice(TIMES))
+
+
 DEEDS = [cut_some, hold_back_a_watch, crash_one, suspend_the_machine, silence_one]
+TIMES: list[Times] = [None, (20.0, 60.0), (60.0, 240.0), (900.0, 2_700.0)]
+
+
+async def play(simulation: Simulation, deeds: Sequence[Callable[[Simulation], Awaitable[None]]]) -> None:
+    for _ in range(12):
+        await simulation.rng.choice(deeds)(simulation)
+        await asyncio.sleep(simulation.rng.choice([0.3, 4, 50, 400]))
+
+
+def check(simulation: Simulation) -> None:
+    assert simulation.false_expiries() == []
+    expired = [change.key for change in simulation.changes]
+    assert sorted(expired) == sorted(agent.key for agent in simulation.agents if agent.silent)
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
@@ -52,13 +75,25 @@ def test_in_any_history_only_the_silent_are_expired_and_all_of_them(seed: int) -
             for _ in range(1 + seed % 3):
                 await simulation.start_replica()
             await simulation.add_agents(AGENTS, NODES)
-            for _ in range(12):
-                await simulation.rng.choice(DEEDS)(simulation)
-                await asyncio.sleep(simulation.rng.choice([0.3, 4, 50, 400]))
+            await play(simulation, DEEDS)
             await asyncio.sleep(900)
         return simulation
 
-    simulation = run_virtually(main)
-    assert simulation.false_expiries() == []
-    expired = [change.key for change in simulation.changes]
-    assert sorted(expired) == sorted(agent.key for agent in simulation.agents if agent.silent)
+    check(run_virtually(main))
+
+
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 8))])
+def test_so_it_is_with_short_and_long_times_that_change_while_agents_report(seed: int) -> None:
+    async def main() -> Simulation:
+        async with Simulation(seed) as simulation:
+            for _ in range(1 + seed % 3):
+                await simulation.start_replica()
+            await asyncio.sleep(5)  # each says that it knows such times
+            await simulation.add_agents(AGENTS, NODES, TIMES)
+            before = [agent.interval_s for agent in simulation.agents]
+            await play(simulation, [*DEEDS, *[change_times] * len(DEEDS)])
+            await asyncio.sleep(3_700)
+            assert [agent.interval_s for agent in simulation.agents] != before
+        return simulation
+
+    check(run_virtually(main))
