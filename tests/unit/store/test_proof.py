@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import random
 from contextlib import suppress
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.port import Compacted, KeyChange, Record
+from store.port import Compacted, KeyChange, MemberStatus, Record
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import OPS, below_prefix, caught_up, delete, put
 from tests.support.store_parts import Parts
@@ -200,3 +202,47 @@ async def test_what_a_mend_does_not_cure_is_not_mended_again_and_again() -> None
         parts.mend = lambda changes, revision: mends.append(revision)  # type: ignore[method-assign]
         await asyncio.sleep(3_600)
         assert len(mends) == 1
+
+
+@pytest.mark.parametrize(
+    ("took_s", "processes", "pause_s"), [(0.1, 1, 60), (0.1, 3, 60), (0.5, 3, 150), (2, 1, 200), (2, 5, 1_000)]
+)
+def test_all_processes_together_keep_the_store_counting_for_a_hundredth_of_the_time(
+    took_s: float, processes: int, pause_s: float
+) -> None:
+    async def story() -> None:
+        store = faulty()
+        count, counts = store.count, list[float]()
+
+        async def slow(*args: object, **more: object) -> int:
+            counts.append(asyncio.get_running_loop().time())
+            await asyncio.sleep(took_s)
+            return await count(*args, **more)  # type: ignore[arg-type]
+
+        store.count = slow  # type: ignore[method-assign]
+        async with Parts(store, proves=True) as parts:
+            parts.proof._processes = lambda: processes
+            await asyncio.sleep(3 * pause_s)
+        # The first may have begun before the number was known. Other work may be due just before, and takes its time.
+        between = [later - before for before, later in pairwise(counts[1:])]
+        assert between
+        assert all(pause_s <= pause <= 1.1 * pause_s + 5 for pause in between)
+
+    run_virtually(story)
+
+
+@in_virtual_time
+async def test_a_start_warns_of_members_whose_version_may_lose_data(caplog: pytest.LogCaptureFixture) -> None:
+    store = faulty()
+
+    async def members() -> list[MemberStatus]:
+        return [MemberStatus(f"etcd-{version}", version) for version in ("3.4.23", "3.6.5", "3.5.1")]
+
+    store.members = members  # type: ignore[method-assign]
+    with caplog.at_level(logging.WARNING, "store.proof"):
+        async with Parts(store, proves=True):
+            await asyncio.sleep(1)
+    assert [record.getMessage() for record in caplog.records] == [
+        f"etcd-{version}: etcd {version} has faults that can lose or corrupt data: upgrade to {newer} or newer"
+        for version, newer in (("3.4.23", "3.4.38"), ("3.5.1", "3.5.23"))
+    ]
