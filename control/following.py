@@ -26,6 +26,7 @@ from store.session import WriterSession
 log = logging.getLogger(__name__)
 
 _RETRY_S = 0.05
+_GONE_AFTER_S = 60.0  # without a fence, which every process puts every few seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,10 @@ class Following:
         self._follower = StoreFollower(store, names, memory, epoch, rng)
         times = FenceTimes(idle_s=min(3.0, config.term_s / 4))
         self.fence = Fence(store, names, process, epoch, self._follower, clock, rng, times, to_service_error)
-        self.proof = Proof(store, names, process, epoch, self._follower, memory, self.fence, clock, rng)
+        self._clock, self._fences = clock, dict[bytes, float]()
+        self.proof = Proof(
+            store, names, process, epoch, self._follower, memory, self.fence, clock, rng, self._running_processes
+        )
         session = WriterSession(store, names, process, epoch, rng, memory.wait_for_version)
         self._committer = Committer(store, names, process, epoch, session, clock, rng, errors=to_service_error)
         self._compactor = Compactor(store, names, process, epoch, clock, rng, config.compact_every_s)
@@ -112,11 +116,19 @@ class Following:
                 continue
             kind, _ = self._names.name(change.key)
             if kind == FENCE:
+                self._fences[change.key] = self._clock.now()
                 self.fence.on_fence_key(change.key, word_of(change.value), change.revision)
             elif kind == COMPACTION:
                 self._compactor.on_compaction_mark(Record(change.key, change.value, change.created, change.revision))
 
+    def _running_processes(self) -> int:
+        """How many follow this store, by their fences."""
+        now = self._clock.now()
+        self._fences = {key: at for key, at in self._fences.items() if now - at <= _GONE_AFTER_S}
+        return max(1, len(self._fences))
+
     def _forget(self) -> None:
         self.loaded.clear()
         self._unloaded.set()
+        self._fences.clear()
         self.fence.forget()

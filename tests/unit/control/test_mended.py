@@ -12,7 +12,7 @@ from google.protobuf import wrappers_pb2
 from control import ControlConfig, Controller, Kind
 from control.records import Records
 from store.memory import MemoryStore
-from tests.support.controllers import running
+from tests.support.controllers import Books, running
 from tests.support.faulty_store import FaultyStore
 from tests.support.virtual_time import VirtualClock, run_virtually
 
@@ -73,5 +73,23 @@ def test_what_was_lost_is_found_and_mended_and_told(lose: Lose) -> None:
             assert set(process.notes) == {"a", "b"}
             lost = {"lose_deletion": {"ghost"}, "lose_put": {"a"}, "swap": {"a", "ghost"}}
             assert set(process.told) == lost[lose.__name__]
+
+    run_virtually(story)
+
+
+def test_processes_count_those_that_run_beside_them_so_that_the_store_is_not_kept_counting() -> None:
+    async def story() -> None:
+        store = MemoryStore()
+
+        def counted(books: Books) -> int:
+            return books.controller._following.proof._processes()
+
+        async with Books(store, "one") as one:
+            assert counted(one) == 1
+            async with Books(store, "two") as two, Books(store, "three"):
+                await asyncio.sleep(10)
+                assert counted(one) == counted(two) == 3
+            await asyncio.sleep(70)
+            assert counted(one) == 1
 
     run_virtually(story)
