@@ -124,7 +124,10 @@ async def test_planned_work_silences_no_agent() -> None:
         registry = (await simulation.start_replica()).registry
         await create(simulation, "a")
         await report(simulation, await begin(simulation, "a", "r1"), ready=False)
+        until_ms = registry.replica.clock.wall_ms() + 2_000_000
         await registry.admin.suspend("node-1", 2_000_000, "me", "work", simulation.now + 5)
+        answer = await registry.explain.explain("a", simulation.now + 5)
+        assert 0 <= answer.node_suspended_until.ToMilliseconds() - until_ms < 1_000
         await asyncio.sleep(1_900)
         assert agent_of(registry, "a").status == TRUE
         await asyncio.sleep(800)

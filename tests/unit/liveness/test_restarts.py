@@ -94,6 +94,17 @@ async def test_a_start_goes_on_with_the_hold_of_the_guard() -> None:
 
 
 @in_virtual_time
+async def test_a_start_goes_on_with_what_the_door_has_used_up() -> None:
+    async with Simulation(compact_every_s=300.0) as simulation:
+        running = await simulation.start_replica()
+        await simulation.add_agents(4, 3)
+        running.registry.replica.liveness.reachability.door.used_s = 250.0
+        await asyncio.sleep(2 * TICK_S)
+        running = await restart(simulation)
+        assert 200 < running.registry.replica.liveness.reachability.door.used_s <= 250
+
+
+@in_virtual_time
 async def test_what_is_heard_in_the_replay_counts() -> None:
     """The agent reports, and the replica ends before its record says so."""
     async with Simulation(compact_every_s=300.0) as simulation:

@@ -148,3 +148,8 @@ async def test_a_refusal_of_an_old_token_leaves_the_newer_one() -> None:
 @in_virtual_time
 async def test_without_a_user_there_is_no_token() -> None:
     assert await Token(None).metadata() == ()
+
+
+def test_a_learner_is_named_as_one() -> None:
+    with pytest.raises(Answered, match="is a learner, which does not serve requests: name voting members"):
+        raise_for_call(error(Code.UNAVAILABLE, "etcdserver: rpc not supported for learner"), write=False)
