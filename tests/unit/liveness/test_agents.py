@@ -135,6 +135,22 @@ async def test_planned_work_silences_no_agent() -> None:
 
 
 @in_virtual_time
+async def test_a_report_that_hq_refused_moves_the_deadline_of_an_agent_without_a_ready_revision() -> None:
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        await create(simulation, "a")
+        await report(simulation, await begin(simulation, "a", "r1"), ready=False)
+        await asyncio.sleep(400)
+        entry = registry.replica.cache.get("a")
+        assert entry is not None
+        registry.replica.tracker.record_refusal(entry, entry.marks[0])
+        await asyncio.sleep(500)
+        assert agent_of(registry, "a").status == TRUE
+        await asyncio.sleep(120)
+        assert agent_of(registry, "a").status == FALSE
+
+
+@in_virtual_time
 async def test_silence_survives_a_restart_and_edits_of_the_spec() -> None:
     async with Simulation() as simulation:
         running = await simulation.start_replica()
