@@ -92,17 +92,17 @@ def _other_rules(budgets: Path | None, windows: Path | None, sites: Path | None,
     made_calendar: Calendar | None = None
     made_limits: DomainLimits | None = None
     if budgets is not None:
-        listed = [budget_of(one) for one in _listed(budgets, cms_pb2.Budget)]
+        listed = [budget_of(one) for one in _read_list(budgets, cms_pb2.Budget)]
         made_budgets = Budgets(listed, Amount.parse(default_budget))
     if windows is not None:
-        rules = [rule_of(one) for one in _listed(windows, cms_pb2.Windows)]
+        rules = [rule_of(one) for one in _read_list(windows, cms_pb2.Windows)]
         made_calendar = Calendar(tuple(sorted(rules, key=lambda rule: rule.name)))
     if sites is not None:
         made_limits = parse_sites(sites.read_text())
     return OtherRules(made_budgets, made_calendar, made_limits)
 
 
-def _listed(path: Path, kind: type[M]) -> list[M]:
+def _read_list(path: Path, kind: type[M]) -> list[M]:
     """Raises ValueError, BadYaml."""
     values = yamltext.load(path.read_text())
     if not isinstance(values, list):
