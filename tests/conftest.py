@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import signal
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -39,6 +39,20 @@ def pytest_collection() -> Generator[None, object, object]:
     finally:
         gc.freeze()
         gc.enable()
+
+
+# A program that a test runs in this process takes these, and its loop does not give them back when it is closed.
+_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGCHLD)
+
+
+@pytest.fixture(autouse=True)
+def signals_are_given_back() -> Iterator[None]:
+    """The next test of this worker finds them as this one did."""
+    before = [(number, signal.getsignal(number)) for number in _SIGNALS]
+    yield
+    for number, handler in before:
+        if signal.getsignal(number) is not handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture(autouse=True)
