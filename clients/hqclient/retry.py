@@ -12,6 +12,9 @@ from hqclient.backoff import backoff_limit_s
 from hqclient.errors import UNSURE_REASONS, HqApiError
 
 BLAMABLE_WAIT_S = 1.0
+# A try after a wait gets at least this: with less it cannot connect, and "not in time" would take the place of what
+# the try before it said.
+LEAST_TRY_S = 0.05
 # A server that shuts down cancels the calls in progress. (A caller's own cancellation never becomes an HqApiError.)
 _SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)
 # Sent with a write whose first try may have been stored: what others have deleted since is not recreated.
@@ -126,7 +129,7 @@ class Retries:
         if not may_repeat(error, self._safety):
             return None
         delay_s = 0.0 if other_left and elsewhere_may_help(error) else self._next_round(error)
-        if delay_s is None or delay_s >= remaining_s:
+        if delay_s is None or delay_s + (LEAST_TRY_S if delay_s else 0.0) >= remaining_s:
             return None
         # A try that was never sent put no load on the server.
         return delay_s if not error.sent or self._budget.spend() else None

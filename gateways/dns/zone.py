@@ -87,7 +87,6 @@ class Zone:
         self._answers_kept = 0
         self._encoded: dict[str, bytes] = {}  # data of addresses, behind the owner's name
         picture.listen(self._on_services_changed)
-        self._apex = wire.name(*settings.zone)
         self._server_name = wire.name(b"ns", *settings.zone)
         self._mailbox = wire.name(b"hostmaster", *settings.zone)
         self._by_kind: dict[NameKind, Callable[[NameRequest, DnsQuery], ZoneAnswer]] = {

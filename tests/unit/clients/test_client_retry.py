@@ -114,6 +114,9 @@ def test_a_shortage_of_the_installation_is_waited_out_even_if_another_replica_is
 def test_a_wait_beyond_the_deadline_is_not_begun() -> None:
     assert retries(READ).after(STORE_FULL, remaining_s=2.9, other_left=False) is None
     assert retries(READ).after(CUT, remaining_s=0.0, other_left=True) is None
+    in_a_hurry = retries(READ, settings=RetrySettings(first_backoff_s=1e-6))
+    assert in_a_hurry.after(REFUSED, remaining_s=0.04, other_left=False) is None  # it would only say "not in time"
+    assert in_a_hurry.after(REFUSED, remaining_s=0.04, other_left=True) == 0.0
 
 
 def test_rounds_can_be_limited() -> None:
