@@ -83,9 +83,9 @@ async def _roll_out(directory: Path, order: tuple[str | Path, ...]) -> None:
             server.close()
             await server.wait_closed()
             server = following
+        said = _lines(log, "ok", "error")  # before the servers end: the client calls on
         server.close()
         many.close()
-    said = _lines(log, "ok", "error")
     failed = [line for line in said if line.startswith("error")]
     assert not failed, f"{len(failed)} of {len(said)} calls failed: {failed[:3]}"
 
