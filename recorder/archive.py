@@ -229,9 +229,9 @@ class Archive:
             return []
         present = {(i.meta.cluster, i.meta.id): i for i in self.at(times_ms[0], which).instances}
         state = {key: is_ready(one) for key, one in present.items()}
-        changes = sorted(
-            (row for _, row in self.events(which, times_ms[0] + 1, times_ms[-1] + 1)), key=lambda r: r.at_ms
-        )
+        found = [row for _, row in self.events(which, times_ms[0] + 1, times_ms[-1] + 1)]
+        found.reverse()  # those of one millisecond as they came: an instance is created and reported ready in one
+        changes = sorted(found, key=lambda row: row.at_ms)
         counts, position, ready = [], 0, sum(state.values())
         for time_ms in times_ms:
             least = ready

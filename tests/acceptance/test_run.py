@@ -101,6 +101,7 @@ def to_its_program(number: signal.Signals, run: Run) -> None:
 async def test_however_it_is_ended_nothing_is_left(
     tmp_path: Path, way: Callable[[signal.Signals, Run], None], number: signal.Signals
 ) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a run of tests under nohup ignores it, and so would this
     async with running(tmp_path) as run:
         await run.until_it_serves()
         all_of_them = run.processes()

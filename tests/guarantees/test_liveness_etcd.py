@@ -114,5 +114,5 @@ async def outage(endpoint: str, begin: Callable[[], Awaitable[None]], end: Calla
         # The outage, the way back to etcd, and the chance that everyone has after it.
         await asyncio.sleep(9)
         await until_expired(simulation, silent)
-        assert_expired_in_time(simulation, silent, late_s=10 + 6)
+        assert_expired_in_time(simulation, silent, late_s=10 + 12)
         assert all(running.registry.replica.liveness.reachability.gaps >= 1 for running in simulation.replicas)

@@ -71,6 +71,13 @@ def test_a_dip_between_two_counts_is_not_lost(tmp_path: Path) -> None:
     assert archive.counts(Selection(instance="web-2"), times) == [(1, 1, 1), (1, 1, 1), (0, 0, 0)]
 
 
+def test_changes_of_one_millisecond_count_in_their_order(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    made, reported = put(DAY + 10, "web-1", ready=False), put(DAY + 10, "web-1", pb.EVENT_KIND_READY)
+    archive.write(DAY + 10, [made, reported], [], ["ams"], {})
+    assert archive.counts(Selection(service="web"), [DAY + 5, DAY + 15]) == [(0, 0, 0), (1, 1, 0)]
+
+
 def test_what_programs_print_never_enters_the_record() -> None:
     crashed = instance("web-1", ready=False)
     container = crashed.status.revision.add(id="r1").container.add(name="main", restart_count=1)

@@ -22,6 +22,7 @@ from historypb.v1 import history_pb2 as pb
 from historypb.v1.history_stubs import HistoryServiceStub
 from hqcli.exits import Exit
 from tests.support.gateway_process import ROOT, Program, Registry
+from tests.support.sample_instances import eventually
 
 _PATIENCE_S = 30.0
 
@@ -174,13 +175,16 @@ async def test_counts_over_time_follow_readiness(tmp_path: Path, hq: Registry) -
         began = int(time.time())
         await hq.put("web-1")
         await hq.put("web-2", is_ready=False)
-        await events(history, 2, instance_id="web-2")
         request = pb.CountInstancesOverTimeRequest(service_id="web")
         request.since.FromSeconds(began)
         request.until.FromSeconds(began + 3_600)
         request.step.FromSeconds(3_600)
-        first, last = (await history.CountInstancesOverTime(request)).count
-        assert (first.instances, last.instances, last.ready) == (0, 2, 1)
+
+        async def follow() -> bool:
+            first, last = (await history.CountInstancesOverTime(request)).count
+            return (first.instances, last.instances, last.ready) == (0, 2, 1)
+
+        await eventually(follow)
 
 
 async def hqctl(*words: str) -> tuple[int, str, str]:

@@ -82,12 +82,10 @@ async def test_the_uploader_works_with_the_other_version(versions: Versions, etc
         return command("nanny.main", *words, server=hq.grpc, root=versions.second)
 
     async with replica(versions.first, etcd, tmp_path) as hq:
-        for edition in ("v1", "v2"):
+        for edition in ("v1", "v2", "v1"):  # the last one is the way back
             path.write_text(yaml.safe_dump({**_DESCRIPTION, "ready": edition, "revisions": [{"id": edition}]}))
             done: Outcome = await nanny("upload", "-f", str(path))  # type: ignore[misc]
             assert done.code == 0, done
-        back: Outcome = await nanny("rollback", "--service", "shop")  # type: ignore[misc]
-        assert back.code == 0, back
         held = (await everything(hq))["shop-1"].spec.revision
         assert {revision.id: revision.target for revision in held} == {"v1": 2, "v2": 1}
 

@@ -60,7 +60,7 @@ class TruthFaults:
             fault = self._network.store_answers_held if is_slow else self._network.store_cut
             async with fault(order):
                 version = await _insist(lambda: uploader.delete(ghost))
-                async with asyncio.timeout(10.0):
+                async with asyncio.timeout(30.0):
                     while self._seen() < version:
                         await asyncio.sleep(0.05)
                 await self._hq.cluster.compact(version)

@@ -130,7 +130,7 @@ async def test_what_was_exported_is_imported_again_and_hosts_are_added_by_their_
     assert walle.of("m42").inventory == 42
     assert "m42" in await typed("inventory list --project web", 0)
     (tmp_path / "bad.yaml").write_text("machines: [{name: m1, bcm: 10.7.0.1}]")
-    assert 'machines[0]: Message type "walle.v1.Machine" has no field' in await typed(
+    assert "machines[0].bcm: unknown field; did you mean bmc?" in await typed(
         f"inventory import {tmp_path}/bad.yaml", 2
     )
 

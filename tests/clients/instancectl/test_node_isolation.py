@@ -115,8 +115,9 @@ async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_nod
         made.spec.revision[0].volume.add(name="data", mount_path="data", persistent=True)
         await client.create(made)
         await until_ready(client, instance_id=instance_id)
-    users = [procfs.uid_of(await node.container_pid(each)) for each in ("a-1", "a-2", "b-1")]
-    assert users == [300000, 300000, 300001]
+    pids = [await node.container_pid(each) for each in ("a-1", "a-2", "b-1")]
+    # Each is ready before it is its program.
+    await eventually(lambda: [*map(procfs.uid_of, pids)] == [300000, 300000, 300001])
     await client.delete("a-1")
     await client.delete("a-2")
     await eventually(lambda: not (node.directory / "a-2").exists())
@@ -125,7 +126,8 @@ async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_nod
     await node.start()
     await client.create(of_service("c", instance_id="c-1"))
     await until_ready(client, instance_id="c-1")
-    assert procfs.uid_of(await node.container_pid("c-1")) == 300002
+    pid = await node.container_pid("c-1")
+    await eventually(lambda: procfs.uid_of(pid) == 300002)
     volume = node.directory / "b-1" / "volumes" / "data"
     assert (volume.stat().st_uid, stat.S_IMODE(volume.stat().st_mode)) == (300001, 0o700)
 
