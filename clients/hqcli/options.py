@@ -21,8 +21,10 @@ def addresses_in(given: Iterable[str]) -> tuple[str, ...]:
 
 
 def address_of(text: str, default_port: int = DEFAULT_PORT) -> str:
-    """`host:port`; the port may be left out. Raises ValueError."""
+    """`host:port`, of which the port may be left out, or `unix:PATH`. Raises ValueError."""
     text = text.strip()
+    if text.startswith("unix:"):
+        return text
     if "://" in text:
         raise ValueError(f"{text}: give HOST:PORT, without a scheme")
     host, colon, port = text.rpartition(":")

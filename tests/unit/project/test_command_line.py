@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from hqcli.exits import Exit
+from hqcli.options import addresses_in
 from hqcli.formats import Format
 from hqcli.placing import place_options
 
@@ -183,6 +184,11 @@ def test_a_wrong_address_is_a_usage_error_that_says_what_to_write(
     answer = CliRunner().invoke(cli(program), [*command, flag, address], env={"HQ_CONFIG": ""})
     assert answer.exit_code == Exit.USAGE, answer.output
     assert all(part in answer.output for part in (address, why, "HOST:PORT")), answer.output
+
+
+def test_an_address_may_be_a_socket() -> None:
+    """As Wall-E's own programs in `make cloud` have it."""
+    assert addresses_in(["unix:/run/walle.sock, a"]) == ("unix:/run/walle.sock", "a:7071")
 
 
 @pytest.mark.parametrize("flag", ["--ca", "--token-file"])
