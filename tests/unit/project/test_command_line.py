@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from hqcli.exits import Exit
-from hqcli.options import addresses_in
 from hqcli.formats import Format
+from hqcli.options import addresses_in
 from hqcli.placing import place_options
 
 PROGRAMS: Final = {
