@@ -17,6 +17,7 @@ help: ## This list
 .PHONY: setup
 setup: ## Complete .venv for development, from locked packages
 	@$(bootstrap) dev
+	@$(VENV)/python tools/gen_proto.py --types
 
 .PHONY: compile
 compile: setup ## Compile the transport with mypyc: 1.4 to 1.8 times as many lookups (optional; needs a C compiler)

@@ -1,11 +1,13 @@
 """Generate the Python code of proto/ beside the .proto files, or (--check) say whether it is up to date.
 
-The generated code is committed, so that running HQ needs no compiler; `make check` compares.
+The code is committed, so that running HQ needs no compiler; `make check` compares. The types of messages are not
+committed: only mypy, editors and users of the wheels read them. `make setup` (--types) and tools/packages.py make them
+(decision 192).
 """
 
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import grpc_tools
@@ -14,31 +16,40 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto, MethodDescriptor
 from grpc_tools import protoc
 
 PROTO = Path(__file__).resolve().parent.parent / "proto"
-GENERATED = ("*_pb2.py", "*_pb2.pyi", "*_stubs.py")
+COMMITTED = ("*_pb2.py", "*_stubs.py")
+TYPES = ("*_pb2.pyi",)
 
 
 def main() -> None:
     if "--check" in sys.argv[1:]:
         check()
+    elif "--types" in sys.argv[1:]:
+        write_types()
     else:
-        replace()
+        replace(generate, COMMITTED)
+        write_types()
 
 
 def check() -> None:
     with tempfile.TemporaryDirectory() as folder:
         generate(Path(folder))
-        wanted, found = read_generated(Path(folder)), read_generated(PROTO)
+        wanted, found = read_generated(Path(folder), COMMITTED), read_generated(PROTO, COMMITTED)
     stale = sorted(path for path in wanted.keys() | found.keys() if wanted.get(path) != found.get(path))
     if stale:
         sys.exit("generated code differs from proto/: " + ", ".join(stale) + "\nRun: make proto")
     print(f"generated code is up to date ({len(found)} files)")
 
 
-def replace() -> None:
+def write_types() -> None:
+    replace(lambda target: run_protoc(f"--pyi_out={target}", *sources()), TYPES)
+
+
+def replace(make: Callable[[Path], None], patterns: tuple[str, ...]) -> None:
+    """Bring the files of these patterns in proto/ to what `make` writes into a folder."""
     with tempfile.TemporaryDirectory() as folder:
-        generate(Path(folder))
-        wanted = read_generated(Path(folder))
-    found = read_generated(PROTO)
+        make(Path(folder))
+        wanted = read_generated(Path(folder), patterns)
+    found = read_generated(PROTO, patterns)
     for path in found.keys() - wanted.keys():
         (PROTO / path).unlink()
     for path in wanted:
@@ -47,8 +58,8 @@ def replace() -> None:
 
 
 def generate(target: Path) -> None:
-    """Write messages and their types of all sources, and gRPC stubs of those that define a service."""
-    run_protoc(f"--python_out={target}", f"--pyi_out={target}", *sources())
+    """Write the messages of all sources, and gRPC stubs of those that define a service."""
+    run_protoc(f"--python_out={target}", *sources())
     with tempfile.NamedTemporaryFile() as described:
         run_protoc(f"--descriptor_set_out={described.name}", *sources())
         files = descriptor_pb2.FileDescriptorSet.FromString(Path(described.name).read_bytes()).file
@@ -107,8 +118,8 @@ def run_protoc(*arguments: object) -> None:
         sys.exit("protoc failed (see above)")
 
 
-def read_generated(root: Path) -> dict[str, bytes]:
-    return {str(path.relative_to(root)): path.read_bytes() for pattern in GENERATED for path in root.rglob(pattern)}
+def read_generated(root: Path, patterns: tuple[str, ...]) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for pattern in patterns for path in root.rglob(pattern)}
 
 
 if __name__ == "__main__":

@@ -10,6 +10,8 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tools.gen_proto import write_types
+
 ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "distributions" / "hq-client"
 CLIENT_PACKAGES = (ROOT / "clients" / "hqclient", ROOT / "proto" / "hqpb")
@@ -23,7 +25,8 @@ def main() -> None:
 
 
 def build(target: Path) -> tuple[Path, Path]:
-    """The wheels of hq-client and of hq-registry."""
+    """The wheels of hq-client and of hq-registry, with the types of messages."""
+    write_types()
     with tempfile.TemporaryDirectory() as folder:
         stage = Path(folder) / "hq-client"
         shutil.copytree(CLIENT, stage)

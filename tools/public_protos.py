@@ -9,9 +9,7 @@ import shutil
 import sys
 from pathlib import Path
 
-from tools.packages import ROOT
-
-PROTO = ROOT / "proto"
+PROTO = Path(__file__).resolve().parent.parent / "proto"
 _IMPORTS = re.compile(r'^import "(?!google/)(.+)";', re.MULTILINE)
 _SERVICE = re.compile(r"^service ", re.MULTILINE)
 
