@@ -16,9 +16,9 @@ from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.limits import DomainLimit, DomainLimits, Site
 from cms.ledger.states import State
 from cms.ledger.tasks import Need, Task, UnitKey
+from cms.records import budget_of
 from cmspb.v1 import cms_pb2, record_pb2
 from control.amounts import Amount
-from serving.durations import duration_s
 
 _NEVER: Final = float("inf")
 
@@ -181,21 +181,6 @@ def _budget_message(budget: Budget) -> cms_pb2.Budget:
     if budget.brief is not None:
         made.brief.max_unavailable, made.brief.within = str(budget.brief), f"{budget.within_s:.6f}s"
     return made
-
-
-def budget_of(one: cms_pb2.Budget) -> Budget:
-    """The ledger's budget. Raises ValueError, InvalidRequest."""
-    return Budget(
-        one.name,
-        one.service,
-        dict(one.labels),
-        frozenset(one.cluster),
-        Amount.parse(one.min_ready) if one.min_ready else None,
-        Amount.parse(one.max_unavailable) if one.max_unavailable else None,
-        one.reject_impossible,
-        Amount.parse(one.brief.max_unavailable) if one.HasField("brief") else None,
-        duration_s(one.brief.within, "budget.brief.within") if one.HasField("brief") else 0.0,
-    )
 
 
 def limits_entry(limits: DomainLimits) -> record_pb2.LedgerEntry:

@@ -10,6 +10,7 @@ from cms.ledger.instances import InstanceKey
 from cms.ledger.states import HOLDING, State, TaskEvent, after
 from cms.ledger.tasks import Need, Task
 from cmspb.storage.v1 import ledger_pb2
+from cmspb.v1 import cms_pb2
 from control import Kind, Stored
 from control.amounts import Amount
 from serving.durations import duration_s
@@ -82,8 +83,8 @@ def move(record: ledger_pb2.Task, event: TaskEvent, wall_ms: int, version: int) 
     record.overdue_ms = wall_ms + round(ACTIONS[record.action].bound_s * 1000) if is_holding else 0
 
 
-def budget_of(record: ledger_pb2.Budget) -> Budget:
-    """The ledger's budget. Raises ValueError: it was stored by a newer version."""
+def budget_of(record: ledger_pb2.Budget | cms_pb2.Budget) -> Budget:
+    """The ledger's budget, from what is stored or what the API has. Raises ValueError, InvalidRequest."""
     return Budget(
         record.name,
         record.service,

@@ -13,11 +13,11 @@ import click
 from google.protobuf.message import Message
 
 from cms.calendar_rules import rule_of
-from cms.entries import budget_of
 from cms.ledger.budgets import Budgets
 from cms.ledger.calendar import Calendar
 from cms.ledger.limits import DomainLimits
 from cms.other_rules import Comparison, TaskCourse, compare
+from cms.records import budget_of
 from cms.replay import OtherRules, Repetition, repeat
 from cms.sites import BadSites, parse_sites
 from cmspb.v1 import cms_pb2, record_pb2
