@@ -31,6 +31,8 @@ def test_a_step_of_a_checklist_names_what_is_in_its_files() -> None:
         texts = [file.read_text() for file in _files(step)]
         for name in re.findall(r"`([A-Za-z_][\w.]*)`", step) if texts else ():
             word = name.rpartition(".")[2]
-            if word not in ("html", "py", "proto", "md", "yml", "yaml", "toml") and not any(word in text for text in texts):
+            if word not in ("html", "py", "proto", "md", "yml", "yaml", "toml") and not any(
+                word in text for text in texts
+            ):
                 missing.append(f"{name} ({step.strip()[:60]}...)")
     assert missing == []
