@@ -1,4 +1,4 @@
-"""docs/security-matrix.txt, its part on all servers: every method of every server, called as every caller."""
+"""docs/security-matrix.txt: every method of every server, called as every caller."""
 
 from __future__ import annotations
 

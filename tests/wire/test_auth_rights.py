@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Transition
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.support.rights_requests import create, instance, report, revision
+from tests.support.rights_requests import create, instance, report
 from tests.support.secured import Secured, Served
 from tests.wire.conftest import As
 from tests.wire.secured_http import secured_http
@@ -38,18 +36,6 @@ async def test_both_transports_let_the_same_caller_in(replica: Served, files: Se
         assert denied.json()["details"][0]["debug"]["metadata"] == {"needs": "admin,uploader"}
 
 
-@pytest.mark.parametrize("caller", ["reader/ann", "web-reader", "agent/n1", "scheduler", "operator", "mail-uploader"])
-async def test_only_uploaders_of_the_service_and_admins_upload(as_: As, caller: str) -> None:
-    for name, request in (
-        ("CreateInstance", create("web-9")),
-        ("DeleteInstance", pb.DeleteInstanceRequest(id="web-1")),
-        ("PutRevision", pb.PutRevisionRequest(instance_id="web-1", revision=revision("r2"))),
-        ("DeleteRevision", pb.DeleteRevisionRequest(instance_id="web-1", revision_id="r1")),
-        ("ApplyInstances", pb.ApplyInstancesRequest(instance=[instance("web-1")])),
-    ):
-        assert (await as_(caller).refusal(name, request))[0] in ("PERMISSION_DENIED", "NOT_FOUND"), name
-
-
 async def test_an_uploader_can_neither_take_nor_give_away_an_instance_of_another_service(as_: As) -> None:
     take = pb.UpdateInstanceRequest(instance=instance("mail-1", "web"))
     give = pb.UpdateInstanceRequest(instance=instance("web-1", "mail"))
@@ -73,34 +59,6 @@ async def test_a_scheduler_writes_allocation_and_node_by_mask_and_nothing_else(a
     assert (await as_("scheduler").call("UpdateInstance", moved)).instance.spec.node_name == "n3"
     moved.update_mask.paths.append("spec.revision")
     assert (await as_("scheduler").refusal("UpdateInstance", moved))[0] == "PERMISSION_DENIED"
-
-
-async def test_only_operators_give_orders(as_: As) -> None:
-    orders = (
-        ("ReleaseGuard", admin_pb2.ReleaseGuardRequest(by="ann", reason="test")),
-        ("ForceGuard", admin_pb2.ForceGuardRequest(by="ann", reason="test")),
-        ("ResumeNode", admin_pb2.ResumeNodeRequest(node_name="n1")),
-    )
-    for name, request in orders:
-        for caller in ("reader/ann", "agent/n1", "web-uploader", "scheduler", "admin"):
-            assert (await as_(caller).refusal(name, request))[0] == "PERMISSION_DENIED", (name, caller)
-        assert (await as_("operator").refusal(name, request))[0] in ("OK", "NOT_FOUND", "INVALID_ARGUMENT")
-
-
-async def test_an_operator_of_a_rack_suspends_its_nodes_only(as_: As) -> None:
-    request = admin_pb2.SuspendNodeRequest(node_name="rack2-7", by="ann", reason="disk")
-    request.duration.FromSeconds(60)
-    assert (await as_("rack-operator").refusal("SuspendNode", request))[0] == "PERMISSION_DENIED"
-    request.node_name = "rack1-7"
-    assert (await as_("rack-operator").refusal("SuspendNode", request))[0] == "OK"
-
-
-async def test_the_guard_of_all_is_not_ordered_by_an_operator_of_a_rack(as_: As) -> None:
-    for name, request in (
-        ("ReleaseGuard", admin_pb2.ReleaseGuardRequest(by="ann", reason="test")),
-        ("ForceGuard", admin_pb2.ForceGuardRequest(by="ann", reason="test")),
-    ):
-        assert (await as_("rack-operator").refusal(name, request))[0] == "PERMISSION_DENIED"
 
 
 async def test_an_operator_of_a_rack_is_shown_what_happens_on_its_nodes_only(replica: Served, as_: As) -> None:

@@ -1,12 +1,13 @@
 """The matrix: calls every method of every server as every caller, and writes what came of it.
 
-python -m tests.support.authority.matrix    # writes docs/security-matrix.txt anew, its part on all servers
+python -m tests.support.authority.matrix    # writes docs/security-matrix.txt anew
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import re
 import ssl
 import sys
 import tempfile
@@ -30,10 +31,10 @@ from tests.support.authority import requests
 from tests.support.authority.callers import CALLERS, NAMES, tokens
 from tests.support.authority.fronts import Fronts, every_front
 from tests.support.authority.servers import Guarded, Servers, every_server
-from tests.support.security_matrix import FILE
 
-HEAD: Final = "All servers\n===========\n"
-YES, SOME, NO, HIDDEN, WHO = "yes", "some", "no", "gone", "who?"
+FILE: Final = Path(__file__).resolve().parents[3] / "docs" / "security-matrix.txt"
+HEAD: Final = "Who may do what\n===============\n"
+YES, SOME, NO, HIDDEN, WHO, AT_REPLICA = "yes", "some", "no", "gone", "who?", "hq"
 _OF: Final[Mapping[str, Mapping[str, requests.Body]]] = {
     "hq": requests.HQ,
     "federated": requests.HQ,
@@ -176,8 +177,9 @@ class Matrix:
             "reaches, and where that is compared (serving/rights/reach.py).",
             "",
             "yes: let in. some: let in, and shown what is within reach. no: PERMISSION_DENIED. gone: NOT_FOUND, as if",
-            "it were not there. who?: UNAUTHENTICATED. At the console: of the page or any part of it. Consul's API",
-            "says 403 to whom it does not know, too; DNS and the host agent know no tokens.",
+            "it were not there. who?: UNAUTHENTICATED. hq: a federation gateway does not do this; it says to ask a",
+            "replica. At the console: of the page or any part of it. Consul's API says 403 to whom it does not know,",
+            "too; DNS and the host agent know no tokens.",
             "",
             *(f"  {one.name}  {one.what}" for one in CALLERS),
         ]
@@ -199,6 +201,8 @@ def _cell(code: str, text: str, *, narrowed: bool) -> str:
     assert code not in _BROKEN or "not loaded" in text, f"{code}: {text}"
     if code in _REFUSED:
         return _REFUSED[code]
+    if "a federation gateway does not serve" in text:
+        return AT_REPLICA
     if "outside the granted scope" in text:  # of the one item that was asked about
         return NO
     return SOME if narrowed and not any(word in text for word in _THERE) else YES
@@ -251,7 +255,7 @@ def _order(server: Guarded) -> Any:
 
 
 async def made(*, with_fronts: bool = True) -> str:
-    """The part of the file, found out by calling; `with_fronts`: what stands before the servers, too."""
+    """The text of the file, found out by calling; `with_fronts`: what stands before the servers, too."""
     with tempfile.TemporaryDirectory() as folder:
         async with every_server(Path(folder)) as servers:
             tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
@@ -268,13 +272,23 @@ async def made(*, with_fronts: bool = True) -> str:
 
 
 def recorded(*, with_fronts: bool = True) -> str:
-    """The part of the file as it is."""
-    _, head, rest = FILE.read_text().partition(HEAD)
-    return head + (rest if with_fronts else rest.partition(f"\n{FRONTS[0]} ")[0])
+    """The text of the file as it is."""
+    text = FILE.read_text()
+    return text if with_fronts else text.partition(f"\n{FRONTS[0]} ")[0]
+
+
+def refused_calls(server: str, callers: Mapping[str, str]) -> set[tuple[str, str]]:
+    """Methods of a server that none of their rows lets a caller into. `callers`: names to give them, by column."""
+    block = FILE.read_text().partition(f"\n{server} ")[2].partition("\n\n")[0].splitlines()
+    columns, refused, let_in = block[0].split(), set[tuple[str, str]](), set[tuple[str, str]]()
+    for line in block[1:]:
+        method, cells = line.split()[0], re.split(r" {2,}", line, maxsplit=1)[1].split()
+        for column, caller in callers.items():
+            is_refused = cells[columns.index(column)] in (NO, HIDDEN, WHO)
+            (refused if is_refused else let_in).add((method, caller))
+    return refused - let_in
 
 
 if __name__ == "__main__":
-    first = FILE.read_text().partition(HEAD)[0].rstrip("\n")
-    found = asyncio.run(made())
-    FILE.write_text(f"{first}\n\n{found}")
+    FILE.write_text(asyncio.run(made()))
     sys.stdout.write(f"{FILE} is written\n")

@@ -13,6 +13,7 @@ from console.pages.editing import content_mark
 
 Body = dict[str, Any]
 _WEB: Final = {"serviceId": ["web"]}
+_NODE: Final = {"nodeName": ["n1"]}
 _SERVICE: Final = {"serviceId": "web"}
 _OLD: Final = "1"
 _INSTANCE: Final = {
@@ -33,24 +34,35 @@ HQ: Final[dict[str, Body]] = {
         "updateMask": "meta.labels",
         "validateOnly": True,
     },
+    "UpdateInstance of node_name": {
+        "instance": {"meta": {"id": "web-1", "serviceId": "web"}, "spec": {"nodeName": "n1"}},
+        "updateMask": "spec.nodeName",
+        "validateOnly": True,
+    },
     "DeleteInstance": {"id": "web-1", "version": _OLD},
     "ApplyInstances": {"instance": [_INSTANCE], "validateOnly": True},
     "PutRevision": {"instanceId": "web-1", "revision": {"id": "r1"}, "validateOnly": True},
     "DeleteRevision": {"instanceId": "web-1", "revisionId": "r1", "version": _OLD},
     "GetInstance": {"id": "web-1"},
     "FindInstances": {"filter": _WEB},
+    "FindInstances of the node": {"filter": _NODE},
     "FindInstances all": {},
     "FindInstances by id": {"filter": {"instanceId": ["web-1", "mail-1"]}},
     "CountInstances": {"filter": _WEB},
+    "CountInstances of the node": {"filter": _NODE},
     "WatchInstances": {"filter": _WEB},
+    "WatchInstances of the node": {"filter": _NODE},
     "WatchInstances all": {},
     "ListSilences": {"filter": _WEB},
+    "ListSilences of the node": {"filter": _NODE},
     "ExplainInstance": {"id": "web-1"},
     "GetRevision": {"instanceId": "web-1", "revisionId": "r1"},
     "BeginReporting": _BEGIN,
     "BeginReportings": {"begin": [_BEGIN]},
+    "BeginReportings with one of n2": {"begin": [_BEGIN, {**_BEGIN, "instanceId": "mail-1", "node": "n2"}]},
     "ReportStatus": _REPORT,
     "ReportStatuses": {"report": [_REPORT]},
+    "ReportStatuses with one of n2": {"report": [_REPORT, {**_REPORT, "instanceId": "mail-1", "node": "n2"}]},
     "GetGuard": {},
     "ReleaseGuard": _NOW,
     "ForceGuard": _NOW,
