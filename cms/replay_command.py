@@ -40,7 +40,7 @@ _SAMPLE: Final = "[{name: web, service: web, minReady: 90%}]"
 
 
 class _CmsRecorder(RecorderProcesses):
-    """As `cms` complains about it."""
+    """A recorder client whose errors read like those of `cms`."""
 
     program = "cms"
 

@@ -115,7 +115,7 @@ class Events(Generic[E]):
         return self._inboxes.ids()
 
     def pending(self, subject: str) -> list[control_pb2.Event]:
-        """Those not handled yet, oldest first. Raises Unreadable."""
+        """Events that are not handled yet, oldest first. Raises Unreadable."""
         return list(self._inboxes.get(subject, control_pb2.Inbox()).pending)
 
     # --- at the acting process --------------------------------------------------------------------------------------

@@ -41,7 +41,7 @@ class SettingKind(Generic[R]):
 
     @property
     def name(self) -> str:
-        """As in the fields of requests and orders."""
+        """The kind's name in fields of requests and orders."""
         return self.stored.name
 
     def record(self, message: Message, by: str, at_ms: int) -> R:

@@ -44,7 +44,7 @@ class InstanceCounts(NamedTuple):
     ready: int
 
     def to_bytes(self) -> bytes:
-        """As part of the next epoch's record: how many there were before it."""
+        """Encode for the next epoch's record, which says how many instances there were before it."""
         return storage_pb2.EpochRecord(instances_before=self.instances, ready_before=self.ready).SerializeToString()
 
 
@@ -74,7 +74,7 @@ class Strangers:
             self._pop_times(next(iter(self._heard)))
 
     def count(self, now: float) -> int:
-        """Those that go on."""
+        """How many unknown instances still report."""
         while self._heard:
             oldest = next(iter(self._heard))
             if now - self._heard[oldest][1] <= self._forgotten_s:

@@ -45,7 +45,7 @@ class Loading:
             raise NotLoaded(self.why_not() + hint, 0.5)
 
     def why_not(self) -> str:
-        """As a message for callers and operators."""
+        """Why memory is not loaded yet, as a message for callers and operators."""
         if self.restoring:
             return "a restore is in progress or was interrupted: wait for it, or complete it with `hq restore`"
         return "this replica is still loading"

@@ -175,7 +175,7 @@ class StoreEvents:
         return self._cache.stored_version(kind, rest)
 
     def mend(self, changes: list[KeyChange], revision: int) -> None:
-        """As events of that version. No deadline begins anew, and open watches go on."""
+        """Apply corrections as events of that version. Deadlines do not restart, and open watches continue."""
         events = self._cache.apply(Batch(revision, changes), collapsed=True)
         self._tell(revision, events, collapsed=False)
         for change in changes:

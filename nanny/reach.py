@@ -18,7 +18,7 @@ DESCRIBE: Final = Rule("read descriptions", frozenset(OWNERS), AuditLevel.READS)
 
 
 def rule_of_event(kind: str) -> tuple[Rule, tuple[Role, ...]]:
-    """Of an order by its field in `ServiceEvent`: owners change a service, managers pause and resume it."""
+    """The rule of an order, by its field in `ServiceEvent`: owners change a service, managers pause and resume it."""
     return _MANAGED.get(kind, (ORDER, OWNERS))
 
 

@@ -181,7 +181,7 @@ class Archive:
                     yield f"{path.stem}/{seq}", Row(*rest)
 
     def gaps(self, since_ms: int, until_ms: int, cluster: str = "") -> list[Gap]:
-        """Those that overlap [since, until), latest first; one that goes on over midnight is one.
+        """Gaps that overlap [since, until), latest first; one that spans midnight is one.
 
         `cluster`: a location or `server_name`; empty: all locations.
         """

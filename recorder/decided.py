@@ -49,7 +49,7 @@ class ReadersOf:
         return cls(found["is_open"], tuple(found["owners"]), tuple(found["nodes"]), places, tuple(found["services"]))
 
     def text(self) -> str:
-        """As it is stored."""
+        """The text as it is stored."""
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def may_read(self, access: Access) -> bool:
@@ -103,7 +103,7 @@ class ObservedLedger:
             yield from self._decide(entry.decision, now_ms)
 
     def _end_listing(self, now_ms: int) -> Iterator[DecisionRow]:
-        """Those that were not listed ended while nothing was heard."""
+        """End what was not listed: it ended while nothing was heard."""
         listed, self._listed = self._listed, None
         if listed is not None:
             self._is_first = False

@@ -77,7 +77,7 @@ def insert(file: sqlite3.Connection, rows: Iterable[DecisionRow], chunks: Iterab
 
 
 def decisions(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterator[tuple[int, DecisionRow]]:
-    """Those in [since, until), latest first, each with its number."""
+    """Decisions in [since, until), latest first, each with its number."""
     if not _has_tables(file):
         return
     found = file.execute(
@@ -100,7 +100,7 @@ def newest_decision(file: sqlite3.Connection, server: str) -> int:
 def ledger_chunks(
     file: sqlite3.Connection, since_ms: int, until_ms: int, table: str = LEDGER, *, is_begun: bool = False
 ) -> Iterator[LedgerChunk]:
-    """Those of a table before a time, from the last beginning at or before `since` on, or from the first.
+    """Ledger chunks before a time, from the last full state at or before `since`, or from the first chunk.
 
     `is_begun`: those of the file before were read: what came between midnight and the new beginning goes on from them.
     """

@@ -122,7 +122,7 @@ class HistoryApi:
         return MessageAnswer(await self._readers.run(read, call))
 
     def _gaps(self, since_ms: int, until_ms: int, cluster: str, access: Access) -> list[Gap]:
-        """Those of locations within reach: the others are not told of."""
+        """Gaps of locations within the caller's reach; others are not mentioned."""
         sees = _sees(access)
         return [gap for gap in self._archive.gaps(since_ms, until_ms, cluster) if sees(gap.cluster)]
 

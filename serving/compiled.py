@@ -24,7 +24,7 @@ COMMON: Final = "serving__mypyc"  # the shared library that all compiled modules
 
 
 def digest() -> str:
-    """Of every source of this package: compiled modules contain constants from modules that are not compiled.
+    """Digest of every source of this package: compiled modules contain constants from modules that are not compiled.
 
     And of setup.py, which lists the modules to compile.
     """

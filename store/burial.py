@@ -17,7 +17,7 @@ _FENCES_AT_ONCE = 1_000
 
 
 class _StillFence(NamedTuple):
-    """Since when, on the injected clock, a fence has not moved; and whether its replica's other keys are gone."""
+    """A fence that does not move: since when (injected clock), and whether its replica's other keys are gone."""
 
     modified: int
     since: float

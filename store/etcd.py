@@ -42,7 +42,7 @@ class EtcdCredentials(Protocol):
 
     @property
     def current(self) -> grpc.ChannelCredentials:
-        """Those that are in force."""
+        """The credentials in force."""
         ...
 
     @property

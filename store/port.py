@@ -243,7 +243,7 @@ class Store(Protocol):
         ...
 
     async def newest(self, start: bytes, end: bytes) -> tuple[int, int, int]:
-        """Of [start, end), linearizable: the number of keys, their newest modified revision, the head revision."""
+        """Linearizable summary of [start, end): number of keys, their newest mod_revision, and the head revision."""
         ...
 
     def watch(self, start: bytes, end: bytes, *, after: int) -> AbstractAsyncContextManager[WatchStream]:

@@ -219,7 +219,7 @@ class Proof:
         self.compared_at = self._clock.now()
 
     def _differing(self, stored: Mapping[bytes, int], revision: int, deleted: Iterable[bytes]) -> dict[bytes, int]:
-        """Those of these keys, read at a revision that memory has reached, which memory does not have, or not so."""
+        """Which of these keys, read at a revision that memory has reached, memory lacks or has otherwise."""
         differing = {}
         for key, modified in stored.items():
             known = self._sink.version_of(key)

@@ -68,7 +68,7 @@ to the chapter *Alerts* of `docs/operations.md`, `deploy/grafana/hq.json` is a d
 
 
 def all_declared() -> list[Declared[Any]]:
-    """Of replicas and gateways, secured."""
+    """Metrics of replicas and gateways with security on."""
     return [one for _, _, declared in _CHAPTERS for one in declared]
 
 

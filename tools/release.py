@@ -97,7 +97,7 @@ def changes(changelog: str, version: str) -> str:
 
 
 def checksums(folder: Path) -> str:
-    """As `sha256sum --check` reads them."""
+    """Checksums in the format of `sha256sum --check`."""
     paths = sorted(path for path in folder.iterdir() if path.name != "SHA256SUMS")
     return "".join(f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n" for path in paths)
 

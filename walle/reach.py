@@ -91,7 +91,7 @@ class WalleAccessChecks:
             access.check_node(host.host, _STAFF, "hosts.host")
 
     def check_host_import(self, request: Any, access: Access) -> None:
-        """Of what the order says of the machine besides adding or moving it: an owner may do only that."""
+        """Check what the order says of the machine besides adding or moving it: an owner may do only that."""
         access.check_node(request.host, _STAFF, "host")
 
     def check_machine_removal(self, request: Any, access: Access) -> None:

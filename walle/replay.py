@@ -53,13 +53,13 @@ class FuseEvent(NamedTuple):
 
     @property
     def pair(self) -> str:
-        """Of a trip: the limit, as `ssh 1d:10`."""
+        """The limit that tripped, as `ssh 1d:10`."""
         assert self.switching is not None
         return self.switching.reason.removeprefix("limit ").removesuffix(" would be exceeded")
 
     @property
     def tripped_use(self) -> LimitUse:
-        """Of a trip: what the limit did not allow."""
+        """The use that the tripped limit did not allow."""
         assert self.switching is not None
         return LimitUse(self.pair.rpartition(" ")[0], self.switching.host)
 

@@ -31,7 +31,7 @@ _SAMPLE: Final = "{web: {UNREACHABLE: [1d:2]}, global: {max_rebooted_hosts: [1d:
 
 
 class _WalleRecorder(RecorderProcesses):
-    """As `walle` complains about it."""
+    """A recorder client whose errors read like those of `walle`."""
 
     program = "walle"
 

@@ -42,7 +42,7 @@ class HeldInstance:
 
 
 def held_instance(instance: instance_pb2.Instance, epoch: str) -> HeldInstance:
-    """As FindInstances answered."""
+    """One instance of a FindInstances response."""
     counts = {revision.id: revision.secret_count for revision in instance.spec.revision}
     copy = instance_pb2.Instance()
     copy.CopyFrom(instance)

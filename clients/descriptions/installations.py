@@ -48,7 +48,7 @@ def merge_installations(*by_precedence: Installations, fallback: str = "") -> di
 
 
 def only(installations: Installations, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Those named; all if none is. Raises ValueError."""
+    """The installations with these names, or all if no name is given. Raises ValueError."""
     wanted = list(names)
     for name in wanted:
         if name not in installations:

@@ -146,7 +146,7 @@ def style_cell(cell: str, text: str) -> str:
 
 
 def _within(widths: list[int], room: int) -> list[int]:
-    """As many columns as still have some room on a line; the last one gets the rest."""
+    """Widths of the columns that fit on a line; the last of them gets the rest of the room."""
     shown: list[int] = []
     for width in widths:
         if room < min(width, CUT_TO_AT_LEAST):

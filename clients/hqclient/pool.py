@@ -107,7 +107,7 @@ class Replicas:
         return self._clock.now() - max(r.heard_at for r in self._all)
 
     def due(self) -> list[PooledReplica]:
-        """Those set aside whose time has come to be probed."""
+        """Addresses that were set aside and are due for another probe."""
         now = self._clock.now()
         return [r for r in self._all if r.is_set_aside and r.probe_at <= now]
 

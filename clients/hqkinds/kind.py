@@ -54,7 +54,7 @@ class Kind:
         return self.columns[0].cell(item)
 
     def heads(self, *, wide: bool = False) -> list[str]:
-        """Of the columns shown."""
+        """Headings of the columns."""
         return [column.head for column in self._visible_columns(wide)]
 
     def rows(self, items: Sequence[Any], *, wide: bool = False) -> list[list[str]]:

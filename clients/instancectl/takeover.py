@@ -32,7 +32,7 @@ def is_wanted(record: ContainerRecord, desired: Desired) -> bool:
 
 
 def known_containers(state: SupervisorState) -> list[ContainerRecord]:
-    """Those that ran when the state was written, and those that ended since the machine was started."""
+    """Containers that were running when the state was written, and those that ended since the machine booted."""
     ended = (each for each in state.ended.values() if each.boot_id == procfs.boot_id())
     return [*state.children.values(), *ended]
 

@@ -55,7 +55,9 @@ class NannyServer(Processes):
             await asyncio.sleep(_SEEN_BAD_S)
 
     def exit_code(self, error: HqApiError, *, writing: bool) -> Exit:
-        """Of an order whose answer was lost: UNAVAILABLE, as it can be given again; its request id makes it one."""
+        """Exit code for a lost answer: UNAVAILABLE, because repeating the order is safe (its request id makes it one
+        order).
+        """
         code = exit_of(error, writing=writing)
         return Exit.UNAVAILABLE if is_away(error) or code is Exit.TIMEOUT else code
 

@@ -69,7 +69,7 @@ class NannyctlSession:
             raise click.UsageError(f"HQ_SERVER: {error}") from None
 
     def selected_addresses(self, known: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-        """Those that --only selects."""
+        """Addresses that --only selects."""
         try:
             return only(known, self.only)
         except ValueError as error:

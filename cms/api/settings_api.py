@@ -18,7 +18,7 @@ from serving.rights.rules import BUDGET, READ
 
 
 class SettingsApi:
-    """Their part of the service. `methods` is what a transport serves."""
+    """The calls that set budgets and windows. `methods` is what a transport serves."""
 
     def __init__(self, desk: CmsController) -> None:
         self._desk, self._clock = desk, desk.clock

@@ -103,7 +103,7 @@ class TaskLedger:
             self.picture.work_ended(task, now)
 
     def _with_its_waiting_time(self, task: Task) -> Task:
-        """Of one that is asked again: it has waited since it was asked for first."""
+        """A task that was asked for again keeps its place: it has waited since the first request."""
         asked_at, dropped_at = self.asked.pop(task.asks_for, (task.asked_at, float("-inf")))
         is_again = task.asked_at - dropped_at < self.rules.age_s
         return replace(task, asked_at=min(asked_at, task.asked_at)) if is_again else task

@@ -53,7 +53,7 @@ class Hearing:
         self._at.pop(key, None)
 
     def too_old(self, now: float) -> Iterator[InstanceKey]:
-        """Those that were recent until now. Each is returned once."""
+        """Instances whose last heartbeat has just become too old. Each is returned once."""
         latest = (now - self.patience_s) / TICK_S
         for tick in sorted(tick for tick in self._recent if tick < latest):
             for key in self._recent.pop(tick):

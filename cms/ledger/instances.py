@@ -28,7 +28,7 @@ class Standing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """As HQ shows it.
+    """An instance as HQ shows it.
 
     Attributes:
         host: the node; empty: it is not placed.

@@ -136,5 +136,5 @@ def hidden_troubles(*found: Any) -> list[Trouble]:
 
 
 def troubles(*found: Any) -> list[Trouble]:
-    """Those that failed, each once."""
+    """Servers that failed, each once."""
     return list(dict.fromkeys(one for one in found if isinstance(one, Trouble)))

@@ -106,7 +106,7 @@ class NannyClient(ControllerClient):
         return await self._ask(request, npb.GetSnapshotResponse)
 
     async def instances(self, service: str, snapshot: str) -> npb.ListInstancesResponse | Trouble:
-        """Those of a snapshot, with current and target."""
+        """Instances of a snapshot, with current and target state."""
         request = npb.ListInstancesRequest(service_id=service, snapshot_id=snapshot)
         return await self._ask(request, npb.ListInstancesResponse)
 
@@ -146,7 +146,7 @@ class WalleClient(ControllerClient):
     async def hosts(
         self, project: str = "", rack: str = "", switch: str = "", *, troubled: bool = False
     ) -> wpb.ListHostsResponse | Trouble:
-        """Those that match; what is empty matches all."""
+        """Hosts that match; an empty filter matches all."""
         request = wpb.ListHostsRequest(project=project, rack=rack, switch=switch, troubled=troubled)
         return await self._ask(request, wpb.ListHostsResponse)
 

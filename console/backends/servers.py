@@ -13,7 +13,7 @@ from console.backends.registry import RegistryClient
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """Those that are there; None: the console was started without it.
+    """The servers that the console asks. None: it was started without this one.
 
     Attributes:
         audiences: a token that is for one of these opens this console.

@@ -28,7 +28,7 @@ class DisruptionPages:
         self._cms = servers.cms
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the disruption pages."""
         return [
             Route("GET", "/disruptions", self.all),
             Route("GET", "/disruptions/{task}", self.one),

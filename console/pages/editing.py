@@ -163,7 +163,7 @@ def _is_absent(answer: object) -> bool:
 
 
 def _content(visit: Visit) -> bytes:
-    """As an editor would have stored it: browsers send other ends of lines. Raises BadPageRequest."""
+    """The form's text with line ends as an editor writes them: browsers send CRLF. Raises BadPageRequest."""
     text = visit.form.get("content", "").replace("\r\n", "\n")
     if not text or len(text.encode()) > MOST_EDITED:
         raise BadPageRequest(400, f"content: write a description of at most {MOST_EDITED} bytes")

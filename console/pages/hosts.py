@@ -34,7 +34,7 @@ class HostPages:
         self._walle = servers.walle
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the host pages."""
         return [
             Route("GET", "/hosts", self.all),
             Route("GET", "/hosts/{host}", self.one),

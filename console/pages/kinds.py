@@ -16,7 +16,7 @@ class KindPages:
         self._cms = servers.cms
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the lists of kinds."""
         return [Route("GET", "/windows", self.windows)]
 
     async def windows(self, visit: Visit) -> TemplatePage:

@@ -29,7 +29,7 @@ class NodePages:
         self._registry, self._walle = servers.registry, servers.walle
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the node pages."""
         return [
             Route("GET", "/nodes", self.all),
             Route("GET", "/nodes/{node}", self.one),

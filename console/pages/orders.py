@@ -20,7 +20,7 @@ def author(visit: Visit) -> str:
 
 
 def authorship(visit: Visit) -> pb.Authorship:
-    """Of an order to Nanny, who takes the name from the token where it asks for one."""
+    """Who gives an order to Nanny, and why. With tokens, Nanny takes the name from the token."""
     return pb.Authorship(
         author=author(visit), comment=visit.form.get("comment", "")[:2_000], ticket=visit.form.get("ticket", "")[:200]
     )

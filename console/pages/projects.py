@@ -37,7 +37,7 @@ class ProjectPages:
         self._walle, self._cms = servers.walle, servers.cms
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the project pages."""
         return [
             Route("GET", "/projects", self.all),
             Route("GET", "/projects/{project}", self.one),

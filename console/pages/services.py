@@ -43,7 +43,7 @@ class ServicePages:
         self._recorder = servers.recorder
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the service pages."""
         return [
             Route("GET", "/services", self.all),
             Route("GET", "/services/{service}", self.one),
@@ -147,11 +147,11 @@ class ServicePages:
         )
 
     async def _budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
-        """Of the CMS, for floors; none where there is no CMS: the default counts then."""
+        """Budgets of the CMS, for the floors; none without a CMS: the default budget applies then."""
         return await self._cms.budgets(service) if self._cms is not None else cpb.ListBudgetsResponse()
 
     async def _roll_out(self, service: str) -> npb.GetServiceResponse | Trouble:
-        """As Nanny knows it; empty: there is no Nanny."""
+        """The roll-out that Nanny reports; empty: there is no Nanny."""
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
 
     async def _past(self, visit: Visit, service: str) -> Past | None:

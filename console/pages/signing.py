@@ -25,7 +25,7 @@ class Signing:
         self._registry, self._audiences, self._is_open = servers.registry, servers.audiences, is_open
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes for signing in and out."""
         return [
             Route("GET", "/signin", self.form),
             Route("POST", "/signin", self.sign_in),

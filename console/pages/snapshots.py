@@ -31,7 +31,7 @@ class SnapshotPages:
         self._nanny = servers.nanny
 
     def routes(self) -> list[Route]:
-        """Their addresses."""
+        """Routes of the snapshot pages."""
         here = "/services/{service}/snapshots"
         return [
             Route("GET", here, self.all),

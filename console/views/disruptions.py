@@ -145,7 +145,7 @@ def in_the_way(why: pb.WhyTaskResponse) -> InTheWay:
 
 
 def budget_rows(answer: pb.ListBudgetsResponse) -> list[BudgetRow]:
-    """Those with nothing left first."""
+    """Budgets as rows, those with no margin first."""
     services = {one.name: one.service for one in answer.budget}
     rows = [_budget(one, services) for one in answer.state]
     return sorted(rows, key=lambda row: (row.left, row.name))

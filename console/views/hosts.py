@@ -138,7 +138,7 @@ def gives_up_s(scenario: ppb.Scenario) -> float:
 
 
 def switches(hosts: Iterable[pb.GetHostResponse]) -> list[str]:
-    """Those that hosts are behind."""
+    """Switches that have hosts behind them."""
     return sorted({one.host.location.switch for one in hosts} - {""})
 
 
@@ -184,7 +184,7 @@ class Rack:
 
 
 def racks(rows: Iterable[HostRow]) -> list[Rack]:
-    """Those with trouble or work first."""
+    """Racks, those with failures or repairs first."""
     grouped: dict[tuple[str, str], list[HostRow]] = defaultdict(list)
     for row in rows:
         grouped[row.host.location.dc, row.host.location.rack].append(row)

@@ -74,7 +74,7 @@ def row(one: ipb.Instance, now_s: float = 0.0) -> InstanceRow:
 
 
 def silence(heard: Moment, now_s: float) -> str:
-    """Since when, and for how long; the condition's own message has the duration at the time of expiry."""
+    """Since when an instance is silent, and for how long (the condition's message has the duration at expiry only)."""
     at_s = seconds(heard)
     lasts = f" ({span(now_s - at_s)})" if now_s - at_s >= 60 else ""
     return f"silent since {absolute(at_s, now_s or at_s)}{lasts}"
@@ -109,7 +109,7 @@ class LastOutput:
 
 
 def last_output(one: ipb.Instance | None) -> LastOutput | None:
-    """Of the container that failed last; None: none failed, or its agent sends no output."""
+    """Output of the container that failed last; None: none failed, or its agent sends no output."""
     failed = [
         (revision.id, container.name, container.last_termination)
         for revision in (one.status.revision if one is not None else ())
@@ -247,7 +247,7 @@ class RevisionRow:
 
 
 def revisions(why: pb.ExplainInstanceResponse, now_s: float) -> list[RevisionRow]:
-    """Those that are wanted, or still report."""
+    """Revisions that are wanted, or still report."""
     return [
         RevisionRow(
             one.id,

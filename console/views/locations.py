@@ -26,7 +26,7 @@ class LocationRow:
 
 
 def locations(answer: object) -> list[LocationRow]:
-    """Of an answer of HQ with sources; none if this person may not have it."""
+    """Locations of an HQ answer that lists its sources; none if this person may not see it."""
     if isinstance(answer, Trouble):
         return [] if answer.kind == "denied" else [LocationRow("HQ", "silent", answer.text)]
     return [_location(source) for source in getattr(answer, "sources", ())]

@@ -18,7 +18,7 @@ _DEFAULT_SHARE: Final = 10  # without a budget, one in ten may be away
 
 
 def totals(counts: Sequence[pb.InstanceCount]) -> dict[str, int]:
-    """Of all services together; `off`: instances that need not be ready."""
+    """Totals over all services; `off`: instances that need not be ready."""
     run = [one for one in counts if wanted_of(one)]
     return {
         "wanted": sum(map(wanted_of, run)),
@@ -99,7 +99,7 @@ def service_problems(
     outputs: Mapping[str, LastOutput | None] = MappingProxyType({}),
     places: Mapping[str, frozenset[str]] = MappingProxyType({}),
 ) -> list[Problem]:
-    """Those of `lacking`, each with the reasons of its instances where they were looked up.
+    """Services in `lacking`, each with the reasons of its instances where they were looked up.
 
     `totals`: of instances, as budgets count them; `silent`: locations whose instances are not counted;
     `outputs`: what an instance printed last; `places`: the nodes of all that are not ready, where they are known.

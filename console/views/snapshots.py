@@ -88,7 +88,7 @@ def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
 def snapshot_rows(
     service: pb.Service, known: Sequence[pb.Snapshot], back: str = ""
 ) -> tuple[list[SnapshotRow], list[SnapshotRow]]:
-    """Those that matter, HEAD first and the active one second; and older ones that have no state."""
+    """Two lists of rows: HEAD, then snapshots with a state (the active one first); and older ones without a state."""
     made = {one.id: one for one in known}
     states = {one.snapshot_id: one for one in service.snapshot}
     head = service.head or next((one.id for one in known if one.head), "")

@@ -42,7 +42,7 @@ class CompiledFind(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of the filter."""
+        """Digest of the filter."""
         return continuation.filter_digest(self.message.filter)
 
 

@@ -64,7 +64,7 @@ class MergedList:
         return self._json_answer[2]
 
     async def _current_json(self, sources: bytes) -> bytes:
-        """As of some moment during the call."""
+        """JSON of some moment during the call."""
         while self._json[0] != (generation := self.body().generation):
             listed = await frames_as_json(self._frames(), self._pieces)
             if self.body().generation == generation:

@@ -166,7 +166,7 @@ class ConsulAnswers:
         return lambda one, status: holds(show(one, self._index(one), ports, status))
 
     def _service_instances(self, name: str, question: Question) -> Iterator[tuple[KnownInstance, str]]:
-        """Of one service, location and tags. Where all that is ready there has weight 0, all of it takes traffic."""
+        """Instances of one service, location and tags. If all ready ones have weight 0, all of them take traffic."""
         location, wanted = self._location(question), set(question.tags)
         known = self._picture.instances(name)
         every = [known[key] for key in sorted(known) if location in ("", key[0])]
@@ -210,12 +210,12 @@ class ConsulAnswers:
         )
 
     def worst_status(self, question: Question, access: Access) -> str:
-        """Of all that a question of /v1/agent/health is about. Raises ConsulError."""
+        """The worst status of all that a request to /v1/agent/health asks about. Raises ConsulError."""
         found = {one["AggregatedStatus"] for one in self._agent_health(question, access)}
         return next(status for status in (render.CRITICAL, render.WARNING, render.PASSING) if status in found)
 
     def _agent_health(self, question: Question, access: Access) -> list[dict[str, Any]]:
-        """Of a service or an instance, by name or id. Raises ConsulError: 404, or 500 while nobody knows."""
+        """Health of a service or an instance, by name or id. Raises ConsulError: 404, or 500 while it is unknown."""
         found = [
             {
                 "AggregatedStatus": status,

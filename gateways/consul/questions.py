@@ -193,7 +193,7 @@ def _index(text: str) -> int:
 
 
 def _wait_s(text: str) -> float:
-    """As Go writes durations; 0 is the default, as with Consul."""
+    """Parse `wait`, a Go duration. 0 means the default, as in Consul."""
     if text in ("", "0"):
         return DEFAULT_WAIT_S
     if not _DURATION.fullmatch(text):

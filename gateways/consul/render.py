@@ -20,7 +20,7 @@ _OUTPUTS: Final = {
 
 
 def status(instance: KnownInstance, *, has_traffic: bool) -> str:
-    """Of its check. `has_traffic`: it has a weight above 0, or no ready instance beside it has one."""
+    """Status of an instance's check. `has_traffic`: its weight is above 0, or every ready instance has weight 0."""
     if not instance.is_ready:
         return CRITICAL
     return PASSING if has_traffic else WARNING
@@ -93,7 +93,7 @@ def service(instance: KnownInstance, index: int, preferred: Sequence[str]) -> di
 
 
 def entry(instance: KnownInstance, index: int, preferred: Sequence[str], status: str) -> dict[str, Any]:
-    """Of /v1/health/service."""
+    """An entry of /v1/health/service."""
     return {
         "Node": node(instance, index),
         "Service": service(instance, index, preferred),
@@ -102,7 +102,7 @@ def entry(instance: KnownInstance, index: int, preferred: Sequence[str], status:
 
 
 def catalog_entry(instance: KnownInstance, index: int, preferred: Sequence[str]) -> dict[str, Any]:
-    """Of /v1/catalog/service."""
+    """An entry of /v1/catalog/service."""
     return {
         "ID": "",
         "Node": instance.node,
@@ -124,7 +124,7 @@ def catalog_entry(instance: KnownInstance, index: int, preferred: Sequence[str])
 
 
 def encode_json(value: Any) -> bytes:
-    """As JSON."""
+    """Encode as JSON."""
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
 
 

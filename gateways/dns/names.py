@@ -169,7 +169,7 @@ class Selection:
         return found
 
     def matching_instances(self, asked: NameRequest) -> Sequence[KnownInstance]:
-        """Those that a name asks for."""
+        """Instances that a name selects."""
         wanted = [*_requested_facets(asked)]
         if not wanted:
             return self._all

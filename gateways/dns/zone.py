@@ -185,7 +185,7 @@ class Zone:
         return _no_data(asked.service)
 
     def _choose_instances(self, asked: NameRequest) -> Sequence[KnownInstance]:
-        """Those that the name means; who asks for one instance by its own name gets it whatever its weight."""
+        """Choose the instances for a name. A name of a single instance selects it whatever its weight."""
         return with_traffic(self._selection(asked.service).matching_instances(asked))
 
     def _selection(self, service: str) -> Selection:

@@ -27,7 +27,7 @@ _UNUSED_ROUNDS: Final = 10  # a name not requested for this many rounds is dropp
 
 
 async def system_resolve(name: str) -> Collection[str]:
-    """As the machine resolves it. Raises OSError."""
+    """Resolve a name with the machine's resolver. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
     return [str(where[0]) for *_, where in found]
 
@@ -66,7 +66,7 @@ class HostResolver:
 
     @property
     def unresolved(self) -> int:
-        """Of these, names without an address."""
+        """How many of these names have no address."""
         return sum(not one.addresses for one in self._names.values())
 
     def on_change(self, tell: Callable[[Collection[str]], None]) -> None:

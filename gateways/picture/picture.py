@@ -89,7 +89,7 @@ class EndpointView:
 
     @property
     def services(self) -> Collection[str]:
-        """Those with instances, ready or not."""
+        """Services that have instances, ready or not."""
         return self._services.keys()
 
     @property

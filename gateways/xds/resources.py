@@ -88,7 +88,7 @@ class Resources:
         return MADE_OF_NAMES[kind](name, target) if (target := self.target(name)) else None
 
     def version(self, resource: bytes) -> str:
-        """Of one encoded resource."""
+        """Version of one encoded resource."""
         return self._responses.version(resource)
 
     def response(

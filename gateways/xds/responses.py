@@ -33,7 +33,7 @@ class XdsResponses:
         self._versions.clear()
 
     def version(self, resource: bytes) -> str:
-        """Of one resource: a digest, so that every gateway, and this one after a restart, gives it the same."""
+        """Version of one resource: a digest, so that all gateways give the same, also after a restart."""
         kept = self._versions.get(resource)
         if kept is None:
             if len(self._versions) >= _MOST_VERSIONS:

@@ -26,7 +26,7 @@ LISTEN: Final = "hq-listen"  # in the metadata of an Envoy's node
 
 @dataclass(slots=True)
 class XdsCounts:
-    """Of all streams.
+    """Counters summed over all streams.
 
     Attributes:
         responses, acks, nacks: by type.
@@ -82,7 +82,7 @@ class XdsStream(ABC):
 
     @property
     def services(self) -> Collection[str]:
-        """Those whose changes concern this stream."""
+        """Services whose changes this stream subscribes to."""
         return self._named.keys()
 
     @property

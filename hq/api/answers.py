@@ -92,7 +92,7 @@ class SourceCodec:
         self._json = b""
 
     def proto(self, source: Source, tag: bytes = _LIST_SOURCES) -> bytes:
-        """As the field of this tag."""
+        """The answer encoded as the field with this tag."""
         if source is not self._last:
             self._turn_to(source)
         encoded = self._encoded.get(tag)
@@ -242,7 +242,7 @@ def _event_as_json(event: bytes) -> bytes:
 
 
 def readable_json(message: Message) -> bytes:
-    """As `to_json`, but a time that JSON cannot express becomes the nearest that it can."""
+    """`to_json`, with times that JSON cannot express replaced by the nearest one that it can."""
     try:
         return to_json(message)
     except (ValueError, json_format.Error):

@@ -118,7 +118,7 @@ async def _read_by_hq(store: Store, died: asyncio.Task[Exception], clock: Clock)
 
 
 async def _read_records(server: BackedUpServer, store: Store) -> RestoredRecords:
-    """As the memory of a controller does it (control/), which HQ does not import."""
+    """Read records as a controller would (control/, which HQ does not import)."""
     keys, decode = Keys(server.prefix), messages(server)
     counts, unreadable = dict.fromkeys(decode, 0), []
     _, revision = await store.get(keys.epoch)

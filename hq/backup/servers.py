@@ -1,4 +1,4 @@
-"""Whose records a backup can hold. The other servers' kinds are data here: HQ imports none of them."""
+"""Which servers' records a backup can hold. The other servers' kinds are plain data here: HQ imports none of them."""
 
 from __future__ import annotations
 

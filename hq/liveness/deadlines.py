@@ -312,7 +312,9 @@ class Deadlines(Generic[K]):
         return self._count(self.times.silent_after_s, now)
 
     def known_counts(self, now: float) -> tuple[int, int]:
-        """Of those heard since HQ was last started (to a tick): how many, and how many are silent as in `silent`."""
+        """Counts over the revisions heard since HQ was last started (to a tick): all of them, and those silent as in
+        `silent`.
+        """
         latest, begun = self._absences.heard_before(self.times.silent_after_s, now), self._tick_of_start()
         ticks = [(tick, count) for tick, count in self._counts.items() if tick > begun]
         return sum(c for _, c in ticks), sum(c for tick, c in ticks if (tick + 1) * self._tick_s <= latest)

@@ -35,7 +35,7 @@ class Queues(Deadlines[K]):
         return self._where.get(key, self) if self._where else self
 
     def hear(self, key: K, now: float, pair: LivenessPair | None) -> None:
-        """As `heard`, by whom was told these times; None: the installation's."""
+        """Record a heartbeat of an agent that was told these times; None: the installation's."""
         queue = self if pair is None else self._queue(pair)
         if self.of(key) is not queue:
             self.forget(key)
@@ -67,7 +67,7 @@ class Queues(Deadlines[K]):
         carried: Mapping[K, Silence],
         pairs: Mapping[K, LivenessPair],
     ) -> None:
-        """As `start`; `pairs`: of those with times of their own."""
+        """Start all deadlines. `pairs`: report interval and timeout of revisions that have their own."""
         ours = {key: silence for key, silence in carried.items() if key not in pairs}
         keys = [*keys] if pairs else keys
         self.start((key for key in keys if key not in pairs) if pairs else keys, now, because, ours)

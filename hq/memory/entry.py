@@ -222,7 +222,7 @@ class Event(NamedTuple):
 
     @property
     def traits(self) -> Traits:
-        """Those of the newer state."""
+        """Traits of the newer state."""
         entry = self.after or self.before
         assert entry is not None
         return entry.traits

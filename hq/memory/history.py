@@ -49,7 +49,7 @@ class WatchedEvent:
         return self
 
     def encoded_removal(self) -> bytes:
-        """As `events = 2`: deleted, or still there but no longer passing the filter."""
+        """The removal encoded for `events = 2`: deleted, or still there but no longer passing the filter."""
         if not self._gone:
             self._gone = self._mention(b"\x22" if self.after else b"\x1a")
         return self._gone

@@ -39,7 +39,7 @@ class Index(Generic[W]):
         return {word: len(one) if isinstance(one, Bucket) else 1 for word, one in named.items()}
 
     def buckets(self, words: Iterable[W]) -> list[Bucket]:
-        """Those of the words that any instance has."""
+        """Buckets of those words that any instance has."""
         get = self._held.get
         held = [one for word in words if (one := get(word)) is not None]
         return [one if isinstance(one, Bucket) else Bucket.of(one) for one in held]
@@ -145,7 +145,7 @@ class Indexes:
         return sum(map(len, self._by["unready"].buckets(UNREADY)))
 
     def sizes(self, query: Query, key: str) -> dict[str, int] | None:
-        """As `Cache.sizes`."""
+        """Sizes, as in `Cache.sizes`."""
         left = self._distinguishing_fields(query)
         if left - {key} or key not in ("", *_COUNTED):
             field = min(left, default="")
@@ -165,7 +165,7 @@ class Indexes:
         return query.fields - {"clusters"} if is_everywhere else query.fields
 
     def matching(self, query: Query, after: str) -> Iterator[Sequence[Entry]]:
-        """As `Cache.matching`, for a query that names no ids."""
+        """Matching entries, as in `Cache.matching`, for a query that names no ids."""
         buckets, settled = self._narrowest(query)
         left = self._distinguishing_fields(query) - {settled}
         portions = _portions(buckets, after)

@@ -123,7 +123,9 @@ class Query:
         )
 
     def passing(self, entries: Sequence[Entry], fields: Iterable[str]) -> Sequence[Entry]:
-        """Those that pass these fields of the query. One pass for each costs less than one that asks all of them."""
+        """Entries that pass these fields of the query. One pass for each field costs less than one that tests all of
+        them.
+        """
         for field in fields:
             entries = _PASSING[field](self, entries)
         return entries

@@ -153,7 +153,7 @@ class Mark:
         return mark
 
     def record(self) -> storage_pb2.RevisionMark:
-        """As it is stored."""
+        """The record as it is stored."""
         return storage_pb2.RevisionMark(
             id=self.id,
             ready=self.ready,

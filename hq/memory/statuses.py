@@ -33,7 +33,7 @@ class ReportReceipt(NamedTuple):
 
 
 def digest(report: instance_pb2.RevisionStatus) -> int:
-    """Of a report without its sequence; never 0. Equal digests: the report changes nothing."""
+    """Digest of a report without its sequence number; never 0. Equal digests: the report changes nothing."""
     sequence, report.sequence = report.sequence, 0
     encoded = report.SerializeToString(deterministic=True)
     report.sequence = sequence

@@ -60,7 +60,7 @@ class InstanceDraft:
         return self.meta.ByteSize() + self.spec.ByteSize() + kept
 
     def check_input(self) -> instance_pb2.Instance:
-        """As an instance, for the checks that look at the whole."""
+        """The input wrapped in an instance, for checks that take a whole one."""
         return instance_pb2.Instance(meta=self.meta, spec=self.spec)
 
 

@@ -65,7 +65,7 @@ class Watches:
         self._alarms: dict[tuple[float, int], Alarm] = {}  # by the time between two bookmarks, and the phase
 
     def watch(self, query: Query, token: str, push: Push = never_pushed) -> AsyncGenerator[WatchMessage, None]:
-        """As `rendered_messages`, but the messages themselves."""
+        """`rendered_messages` without rendering."""
         return self.rendered_messages(query, token, lambda message: message, push=push)
 
     async def rendered_messages(

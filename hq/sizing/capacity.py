@@ -115,7 +115,7 @@ def location_need(costs: MeasuredCosts, workload: Workload) -> LocationNeed:
 
 
 def lookup_cost_s(costs: MeasuredCosts, listed: float, *, secured: bool) -> float:
-    """Of one FindInstances with so many instances in its answer."""
+    """CPU seconds of one FindInstances with so many instances in its answer."""
     plain = costs.lookup_s + costs.listed_s * listed
     return plain + (costs.secured_lookup_s + costs.secured_listed_s * listed if secured else 0.0)
 

@@ -173,7 +173,7 @@ def check_guard_order(order: ReleaseGuardRequest | ForceGuardRequest) -> None:
 
 
 def check_confirmation(order: ConfirmEpochRequest) -> None:
-    """Of an epoch that is named.
+    """Check the confirmation of a named epoch.
 
     Raises:
         InvalidRequest: with all violations by path.

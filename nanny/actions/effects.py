@@ -81,7 +81,7 @@ class Effects:
             await (self.controller.intend(change) if begins else change.commit())
 
     def paused_locations(self) -> set[str]:
-        """Those that took no writes a short while ago."""
+        """Locations that recently took no writes."""
         return self._writer.paused_locations()
 
     async def write(
@@ -140,7 +140,7 @@ class Effects:
         return await self.leave.confirm(task) if answer.granted else answer
 
     async def silent(self, subject: ServiceContext, keys: Set[Key]) -> set[Key]:
-        """Those of these instances that have not reported in the last interval, as HQ says now."""
+        """Which of these instances have not reported in the last interval, as HQ says now."""
         return await silent_instances(self._locations, subject.id, keys) if keys else set()
 
     async def end(

@@ -23,7 +23,7 @@ class HealthMonitor:
         self._seen: dict[str, tuple[str, Evidence]] = {}
 
     def health_record(self, subject: ServiceContext, content: Content, now_s: float) -> HealthRecord:
-        """Of the instances that the snapshot names.
+        """Health of the instances that the snapshot names.
 
         Args:
             now_s: on the clock of this process.

@@ -21,7 +21,7 @@ _UNMARKED: Final = object()
 
 @dataclass(slots=True)
 class Meter:
-    """Of one action.
+    """The clocks of one action.
 
     Attributes:
         now_s: for how long this process has acted on it.

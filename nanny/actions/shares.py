@@ -94,7 +94,7 @@ class WeightShares:
         return percent, self._running(subject, running.snapshot)
 
     def _running(self, subject: ServiceContext, snapshot: str) -> Set[Key]:
-        """Those that HQ wants to run it."""
+        """Instances that HQ wants to run the snapshot."""
         instances, revision_id = subject.instances, self._contents.revision_id(subject.id, snapshot)
         tally = subject.picture.tally(
             ("runs", revision_id),

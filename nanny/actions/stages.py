@@ -57,7 +57,7 @@ def restarts_of(subject: ServiceContext, content: Content) -> Mapping[Key, int]:
 
 
 def ailing_instances(subject: ServiceContext, content: Content) -> set[Key]:
-    """Those that should be ready and are not; nobody, if none of them is."""
+    """Instances that should be ready and are not; empty if none of them is ready."""
     instances = {key: subject.instances[key] for key in content.placements if key in subject.instances}
     serving = {key for key, instance in instances.items() if reports.should_serve(instance)}
     ailing = {key for key in serving if not reports.is_ready(instances[key])}

@@ -37,7 +37,7 @@ class ServiceContext:
 
     @property
     def instances(self) -> Mapping[Key, instance_pb2.Instance]:
-        """As HQ shows them at this moment: read again after an await."""
+        """Instances as HQ shows them now: read it again after each await."""
         return self.picture.instances
 
     @property

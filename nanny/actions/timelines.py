@@ -62,7 +62,7 @@ class RolloutTimelines:
                 await change.commit()
 
     def _failing(self, subject: ServiceContext, snapshot: str) -> list[InstanceKey]:
-        """Those that were switched, and are not ready."""
+        """Instances that were switched and are not ready."""
         revision = self._revision(subject.id, snapshot)
         failing = sorted(
             key

@@ -81,7 +81,7 @@ class Queries:
         return begun_s, await asyncio.shield(looking)
 
     def _forget_failed(self, service: str, looking: asyncio.Future[pb.Service]) -> None:
-        """Of a service that there is not nothing is kept."""
+        """Keep nothing about a service that does not exist."""
         if (looking.cancelled() or looking.exception()) and self._looks.get(service, (0.0, None))[1] is looking:
             del self._looks[service]
 
@@ -100,7 +100,9 @@ class Queries:
         return shown
 
     def rollout(self, service: str, snapshot: str) -> pb.Rollout | None:
-        """Of a snapshot, or (empty) of the one that was ordered ACTIVE last; None: none was. Raises NotFound."""
+        """The roll-out of a snapshot, or (empty) of the one that was last ordered ACTIVE; None: none was. Raises
+        NotFound.
+        """
         record = self.record(service)
         if snapshot:
             found = tuple_of(record, snapshot)

@@ -33,7 +33,7 @@ class ServiceUpdate:
         self._close_timelines(service)
 
     def _close_timelines(self, service: ManagedService) -> None:
-        """Of roll-outs that something else than their end has ended: nobody acts on them any more."""
+        """Close time lines of roll-outs that were cut short: nobody works on them any more."""
         for snapshot, state in self.before.tuples.items():
             after = service.tuples.get(snapshot)
             if state.current is not Current.ACTIVATING or (after is not None and after.action == state.action):

@@ -86,7 +86,7 @@ def _note_batch(record: RolloutRecord, action: ActionRecord, now_ms: int) -> Non
 
 
 def _note_steps(record: RolloutRecord, action: ActionRecord, now_ms: int) -> None:
-    """Those that have begun. An order that skips them leaves what there is."""
+    """Note the steps that have begun. An order that skips steps keeps what is there."""
     _begin_steps(record, action.step, action.steps_over if action.step else len(record.step), now_ms)
     if action.check_result:
         record.step[-1].check_result = action.check_result[:_MESSAGE]

@@ -25,7 +25,7 @@ class Bound:
     above: float | None = None
 
     def violations(self, values: Sequence[float]) -> list[float]:
-        """Those that are beyond it."""
+        """Measurements that are beyond their limit."""
         return [value for value in values if not self._holds(value)]
 
     def _holds(self, value: float) -> bool:

@@ -28,7 +28,8 @@ class Findings(NamedTuple):
 
 @dataclass(slots=True)
 class Evidence:
-    """Of one roll-out. It is not stored: another process begins with what it finds, and knows the failures so far.
+    """Evidence for judging one roll-out. Not stored: a new process starts from what it sees, and knows the failures so
+    far.
 
     Times are those of the roll-out's meter, in seconds: they stand still while it does.
 
@@ -94,7 +95,7 @@ class Evidence:
             self.proved.discard(key)
 
     def _count(self, restarts: Mapping[Key, int], now_s: float) -> set[Key]:
-        """Those that restarted since the last look, as far as that is to be held against them."""
+        """Count the restarts since the last look that count against the snapshot."""
         restarted = set()
         for key in self._restarts.keys() - restarts.keys():
             del self._restarts[key]  # a supervisor that was started anew counts from 0

@@ -58,7 +58,7 @@ def _with_lost(stages: Stages, progress: RolloutProgress) -> Stages:
 
 
 def _due(stages: Stages, progress: RolloutProgress, among: Set[Key]) -> list[Key]:
-    """Those of them that are waited for: nobody waits for what was ailing, or counts as a failure already."""
+    """Instances that the batch waits for: not those that were ailing before, or count as failures already."""
     return sorted(among - progress.failed - progress.fell - progress.ailing)
 
 

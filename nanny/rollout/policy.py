@@ -61,10 +61,10 @@ class Policy:
 
 
 def default_soak_s(progress_deadline_s: float) -> float:
-    """Of a policy that says nothing of it: five minutes, or half a shorter deadline."""
+    """Soak time of a policy without one: five minutes, or half a shorter deadline."""
     return min(_SOAK_S, progress_deadline_s / 2)
 
 
 def default_min_ready_s(progress_deadline_s: float) -> float:
-    """Of a policy that says nothing of it: ten seconds, or half a shorter deadline."""
+    """min_ready of a policy without one: ten seconds, or half a shorter deadline."""
     return min(_MIN_READY_S, progress_deadline_s / 2)

@@ -13,7 +13,7 @@ _LATER: Final = (Stage.HELD, Stage.UNSEEN, Stage.AWAY)
 
 
 def canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> set[Key]:
-    """Those that the steps until now take: who is switched already, then the first ones by location and name.
+    """Instances of the steps so far: those already switched, then the first by location and name.
 
     What is held, or away, keeps its place. What was ailing, has failed or says nothing has none: the next one shows
     more.
@@ -28,5 +28,5 @@ def canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> set[K
 
 
 def missing_canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> list[Key]:
-    """Those of them that cannot be switched, or looked at, until later."""
+    """Canaries that cannot be switched, or looked at, until later."""
     return sorted(canaries(policy, stages, progress) & keys_in(stages, *_LATER))

@@ -179,7 +179,7 @@ def _hash(value: Any) -> str:
 
 
 def _digest(description: Description) -> str:
-    """Of what runs, without the name that people gave it."""
+    """Digest of what runs, without the name that people gave it."""
     definition, unnamed = description.definitions[0], instance_pb2.InstanceRevision()
     unnamed.CopyFrom(definition.message)
     unnamed.ClearField("id")

@@ -150,7 +150,7 @@ def _stamp_if_different(held: HeldInstance, wanted: instance_pb2.Instance, stamp
 
 
 def _comparable(held: HeldInstance, wanted: instance_pb2.Instance) -> instance_pb2.Instance:
-    """As held, without differences in secret descriptors that a write leaves unchanged."""
+    """The instance as held, without differences in secret descriptors that a write would leave unchanged."""
     if held.knows_secrets:
         return held.instance
     same = _copy(held.instance)

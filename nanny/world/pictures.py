@@ -169,7 +169,7 @@ class ServiceViews:
 
     @property
     def locations(self) -> list[str]:
-        """Their names."""
+        """Names of the locations."""
         return sorted(self._locations)
 
     def away_locations(self) -> dict[str, str]:

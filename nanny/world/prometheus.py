@@ -90,7 +90,9 @@ def _values(data: Mapping[str, Any]) -> list[float]:
 
 
 def read_prometheus(path: str) -> dict[str, PrometheusSource]:
-    """Those of a file: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`. Raises BadDocument."""
+    """Read the Prometheus servers of a file: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`. Raises
+    BadDocument.
+    """
     try:
         value = value_of(Path(path).read_text(encoding="utf-8"))
     except OSError as error:

@@ -18,7 +18,7 @@ _INTERVALS: Final = 1.5
 
 
 async def silent_instances(locations: Mapping[str, Client], service: str, keys: Collection[Key]) -> set[Key]:
-    """Those of the instances whose agents have not reported for one and a half report intervals, as far as is known."""
+    """Instances whose agents have not reported for one and a half report intervals, as far as is known."""
     silent: set[Key] = set()
     for location in {key[0] for key in keys}:
         asked = {key for key in keys if key[0] == location}

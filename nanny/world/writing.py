@@ -109,7 +109,7 @@ class InstanceWriter:
         return written
 
     def paused_locations(self) -> set[str]:
-        """Those that took no writes a short while ago."""
+        """Locations that recently took no writes."""
         now = self._clock.now()
         return {name for name, pause in self._pauses.items() if pause.until > now}
 

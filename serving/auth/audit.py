@@ -223,7 +223,7 @@ class Denials:
         self._sums: dict[tuple[str, str, str], _Sum] = {}  # the one that began first is first
 
     def callers(self) -> Collection[str]:
-        """Those that were denied recently."""
+        """Callers that were denied recently."""
         return {caller for caller, _, _ in self._sums}
 
     def record(self, caller: str, line: AuditLine) -> None:

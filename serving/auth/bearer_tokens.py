@@ -132,7 +132,7 @@ class Tokens:
         return known if known is not None and known.expires_at * 1000 >= self._clock.wall_ms() else None
 
     def identity(self, token: str, remember_as: str = "") -> Identity:
-        """Whose token it is. Raises Unauthenticated; its message never contains the token."""
+        """Identity of the token's owner. Raises Unauthenticated; its message never contains the token."""
         found = self._verify_token(token)
         if found.expires_at * 1000 < self._clock.wall_ms():
             self._known.pop(remember_as, None)

@@ -70,7 +70,7 @@ class Certificates:
         self._clear[pem] = None
 
     def identity(self, pem: bytes) -> Identity:
-        """Whose certificate it is.
+        """Identity of the certificate's owner.
 
         Raises:
             Unauthenticated: it has no SPIFFE id, several, one of a foreign trust domain, or has expired.

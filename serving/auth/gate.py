@@ -84,7 +84,7 @@ class Gate:
         return self._unless_revoked(self._proven(call))
 
     def identify_token(self, token: str) -> Identity:
-        """Whose token this is, in whatever header it came. Raises Unauthenticated."""
+        """Identity of a token's owner, whichever header carried it. Raises Unauthenticated."""
         if self.tokens is None:
             raise Unauthenticated("tokens are not accepted here: connect with a client certificate")
         known = f"Bearer {token}"

@@ -33,13 +33,13 @@ async def decompress(data: bytes, max_bytes: int) -> bytes:
 
 
 def compress_sync(data: bytes, level: int) -> bytes:
-    """As `compress`, in this thread."""
+    """`compress`, in this thread."""
     compressor = zlib.compressobj(level, zlib.DEFLATED, _GZIP)
     return compressor.compress(data) + compressor.flush()
 
 
 def decompress_sync(data: bytes, max_bytes: int) -> bytes:
-    """As `decompress`, in this thread."""
+    """`decompress`, in this thread."""
     parts: list[bytes] = []
     left_bytes = max_bytes
     at = 0

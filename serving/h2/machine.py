@@ -214,7 +214,7 @@ class Http2Machine(Http2Control):
         self._on_closed(stream_id)
 
     def _open_window(self) -> None:
-        """Of the connection, as soon as half of it was used: what is kept is bounded by streams."""
+        """Reopen the connection's window once half of it is used: what is buffered is bounded per stream."""
         if self._window < 0:
             raise ConnectionFault("the connection's flow-control window is exceeded", ErrorCode.FLOW_CONTROL_ERROR)
         self.outgoing.control(frames.window_update(0, self._unread))
@@ -281,7 +281,7 @@ def _read_trailers(fields: list[Field]) -> list[tuple[bytes, bytes]]:
 
 
 def _content_length(head: Head) -> int:
-    """Of a head that has one. Raises StreamFault: it is not a length."""
+    """Content-Length of a head that has one. Raises StreamFault: it is not a length."""
     value = head.named[b"content-length"]
     if not value.isdigit() or len(value) > _DIGITS:
         raise StreamFault("content-length is not a length")

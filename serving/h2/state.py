@@ -33,7 +33,7 @@ class Http2Settings(NamedTuple):
     credit: int = 5_000  # frames that carry nothing, until some credit is earned
 
     def http2_settings(self, *, is_client: bool) -> dict[int, int]:
-        """Those that HTTP/2 has names for."""
+        """Settings that HTTP/2 has names for."""
         return {
             frames.HEADER_TABLE_SIZE: self.table_bytes,
             frames.INITIAL_WINDOW_SIZE: self.window_bytes,
@@ -85,7 +85,7 @@ class Http2State:
         return stream
 
     def acknowledge_bytes(self, stream: Http2Stream, size: int) -> None:
-        """So many bytes of DATA events are held no more: as many others may come."""
+        """Release so many bytes of DATA events: the peer may send as many more."""
         stream.unread += size
         if stream.unread * 2 >= self.settings.window_bytes and not stream.is_received and stream.id in self.streams:
             self.outgoing.control(frames.window_update(stream.id, stream.unread))

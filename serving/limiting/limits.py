@@ -57,7 +57,7 @@ class Limits:
     gzip_level: int = 1
 
     def for_agents(self) -> Limits:
-        """Those of a listener that only agents use: each of them has a connection, a watch, and a call now and then."""
+        """Limits of a listener for agents alone: each has a connection, a watch, and a call now and then."""
         most = self.max_agents
         return replace(
             self,

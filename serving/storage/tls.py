@@ -28,7 +28,7 @@ class EtcdTls:
 
     @property
     def current(self) -> grpc.ChannelCredentials:
-        """Those that are in force."""
+        """The credentials in force."""
         return self._files.current
 
     @property

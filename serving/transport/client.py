@@ -165,7 +165,7 @@ def _common(path: str, authority: str, is_secure: bool) -> bytes:
 
 @lru_cache(256)
 def _encode_header(name: str, value: str | bytes) -> bytes:
-    """As it is sent: the same goes to several servers, and much of it with many calls. Raises CallFailed."""
+    """Encode headers once; they go to several servers, and most of them with many calls. Raises CallFailed."""
     text = b64encode(value).rstrip(b"=").decode() if isinstance(value, bytes) else value.strip(" ")
     if not _NAME.fullmatch(name) or name.endswith("-bin") != isinstance(value, bytes) or not _VALUE.fullmatch(text):
         raise unsent(f"the metadata {name[:100]!r} cannot be sent", codes.INTERNAL)

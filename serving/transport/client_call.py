@@ -152,7 +152,7 @@ class ClientCall:
         self._wake()
 
     def free(self, size: int) -> int:
-        """So many bytes came. Those that are held no more, and that as many others may follow."""
+        """Release so many bytes: the peer may send as many more."""
         self._owed += size
         if self._queue:
             return 0
@@ -228,7 +228,7 @@ def unsent(text: str, code: int = codes.UNAVAILABLE) -> CallFailed:
 
 
 def timeout_text(left_s: float) -> bytes:
-    """As grpc-timeout has it: at most eight digits, rounded up."""
+    """The timeout in the format of grpc-timeout: at most eight digits, rounded up."""
     for unit, per_s in ((b"u", 1e6), (b"m", 1e3), (b"S", 1.0)):
         number = math.ceil(max(left_s, 0.0) * per_s)
         if number < 100_000_000:

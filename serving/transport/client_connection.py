@@ -61,7 +61,7 @@ class ClientConnection:
             self._end(call, CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed"))
 
     def acknowledge_bytes(self, call: ClientCall, size: int) -> None:
-        """So many bytes of its messages are not held any more."""
+        """Release so many bytes of the messages received."""
         if call.stream is not None and size:
             self._machine.acknowledge_bytes(call.stream, size)
             if self._machine.outgoing.frames:

@@ -108,7 +108,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
         self._retire_at = min(self._retire_at, at)
 
     def has_no_place(self, head: Head) -> bool:
-        """Of one too many: turn it away, unless it asks how we are: clients in numbers must not make us look dead."""
+        """Refuse a connection over the limit, but answer health checks: else a flood of clients looks like an outage."""
         if not self.is_closing:
             self._is_spared = self.core.router.is_vital(head)
             if not self._is_spared:
@@ -195,7 +195,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
             self.abort_connection()
 
     def still_taking(self, before: tuple[float, int] | None, now: float, taken: int) -> tuple[float, int] | None:
-        """Since when a reader is measured, and what it had taken by then; None: it took too little since."""
+        """(time, bytes taken) at which measuring a slow reader began; None: it has taken too little since."""
         limits, (since, taken_before) = self.core.limits, before or (now, taken)
         patience_s = now - since
         if patience_s < limits.stalled_write_s:

@@ -34,7 +34,7 @@ class AnswerHead:
 
 @lru_cache(64)
 def ok_head(media: bytes) -> AnswerHead:
-    """Of almost all answers."""
+    """The head of nearly all answers."""
     return AnswerHead(200, [(b"content-type", media)])
 
 
@@ -94,7 +94,7 @@ class Exchange:
         """Break the answer off: it cannot be ended well any more."""
 
     def acknowledge_bytes(self, size: int) -> None:
-        """So much of the body is not held any more."""
+        """Release so many bytes of the body."""
 
     @property
     def is_waiting(self) -> bool:
@@ -103,7 +103,7 @@ class Exchange:
 
     @property
     def most_trailer_bytes(self) -> int:
-        """As the peer bounds a list of headers; 0: it did not say."""
+        """The peer's limit on the size of a header list; 0: it set none."""
         return 0
 
     async def wait_until_drained(self) -> None:

@@ -29,7 +29,7 @@ _UNESCAPED: Final = frozenset(range(0x20, 0x7F)) - {0x25}
 
 @lru_cache(1_024)
 def timeout_s(text: bytes) -> float:
-    """Of a grpc-timeout. Raises InvalidRequest."""
+    """Timeout of a grpc-timeout header, in seconds. Raises InvalidRequest."""
     number, unit = text[:-1], text[-1:]
     if unit not in _UNITS_S or not number.isdigit() or len(number) > 8:
         raise invalid("", "grpc-timeout must be a whole number of at most eight digits, and one of H, M, S, m, u, n")
@@ -136,7 +136,7 @@ def status_fields(error: ServiceError, most_bytes: int = 0) -> list[tuple[bytes,
 
 
 def percent_encode(text: str) -> bytes:
-    """As grpc-message has it: percent-encoded but for printable ASCII."""
+    """Encode for grpc-message: percent-encoded but for printable ASCII."""
     raw = text.encode("utf-8", "replace")
     if raw.isascii() and b"%" not in raw and text.isprintable():
         return raw

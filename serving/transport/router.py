@@ -1,4 +1,4 @@
-"""Whose a request is: a method's in one of the protocols, by its path and content type, or a page's."""
+"""Routes a request to a method (by path and content type, in one of the protocols) or to a page."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Router:
             self._get(exchange)
 
     def open_plain(self, exchange: Exchange) -> None:
-        """As `open`, over HTTP/1.1 and TCP without TLS: it may be a browser's."""
+        """`open`, for HTTP/1.1 over TCP without TLS: the client may be a browser."""
         head = exchange.head
         if self._hosts is None or self._hosts.allows(head.authority, head.target):
             self.open(exchange)

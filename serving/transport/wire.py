@@ -36,7 +36,7 @@ class Wire:
         return self._envelopes.take(chunk, end=end)
 
     def decompress(self, payload: bytes) -> bytes:
-        """Of a message that is compressed; may take long. Raises ServiceError."""
+        """Decompress a message; may take long. Raises ServiceError."""
         return gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:

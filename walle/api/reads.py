@@ -310,7 +310,7 @@ class WalleReads:
         return shown
 
     def _visible_host(self, host: Host, call: Call) -> GetHostResponse:
-        """As far as the caller may see it."""
+        """The host as far as the caller may see it."""
         if self._walle.reaches.may_address(host.project, host.name, call.access):
             return host_response(self._walle, host, sees_all=call.access.is_unlimited)
         shown = host_response(self._walle, redacted_host(host), sees_all=call.access.is_unlimited)
@@ -319,7 +319,7 @@ class WalleReads:
         return shown
 
     def _visible_scenario(self, scenario: Scenario, call: Call) -> Scenario:
-        """As far as the caller may see it: what CMSs answered, if it may repair all hosts."""
+        """The scenario as far as the caller may see it: answers of CMSs only if it may repair all hosts."""
         shown, hosts = without_grants(scenario), self._walle.hosts
         projects = ((one.name, hosts[one.name].project if one.name in hosts else "") for one in scenario.host)
         if not all(self._walle.reaches.may_address(project, name, call.access) for name, project in projects):

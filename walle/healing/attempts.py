@@ -31,7 +31,7 @@ def too_many_repairs(host: Host, project: Project, now_ms: int) -> str:
 
 
 def recent_attempts(host: Host, project: Project, now_ms: int) -> list[RepairAttempt]:
-    """Those that still count."""
+    """Attempts that still count."""
     longest_ms = 1000 * max(pair.period_s for pair in repairs_limit(project).pair)
     return [one for one in host.attempt if one.at_ms > now_ms - longest_ms][-_MOST:]
 

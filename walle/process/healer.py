@@ -56,7 +56,7 @@ class Healer:
         return _within_bounds((self._now().ms - host.operation.since_ms) / 2000)
 
     async def _consider(self, name: str) -> None:
-        """Those that broke before it come first: limits and credits are used up in that order."""
+        """Consider a host, after those that broke before it: limits and credits are used up in that order."""
         host = self._store.host(name)
         if self._lane is Automation.HEALING and host is not None and not host.HasField("operation"):
             for other in self._world.hosts_ahead(host):

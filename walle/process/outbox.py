@@ -50,7 +50,7 @@ class _Lane:
         self._held: defaultdict[str, set[str]] = defaultdict(set)
 
     def open_now(self, key: str, waiting: Iterable[NoticeRecord]) -> list[NoticeRecord]:
-        """Those whose project has room. The key runs again when another one has."""
+        """Notices whose project has room. The key runs again when another one has."""
         free = []
         for record in waiting:
             if self._under_way[record.project] < self._most:

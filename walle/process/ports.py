@@ -24,7 +24,7 @@ class TransactionStore(Protocol):
     """Transactions over the records."""
 
     def host(self, name: str) -> Host | None:
-        """As in memory; shared, not to be changed."""
+        """The host in memory; shared, do not change it."""
 
     def why_nothing_begins(self) -> str:
         """Why nothing begins (frozen or stopped): no operation is begun, running ones finish."""

@@ -98,12 +98,12 @@ def take_delivery(book: WalleTransaction, sent: NoticeRecord, address: str, prob
 
 
 def undeliverable(records: Iterable[NoticeRecord], now_ms: int) -> list[NoticeRecord]:
-    """Those that an address has not taken for a day, in whatever round."""
+    """Notices that an address has not taken for a day, in any round."""
     return [one for one in records if one.pending and now_ms - one.owed_since_ms > GIVE_UP_MS]
 
 
 def surplus(records: Collection[NoticeRecord], now_ms: int) -> list[NoticeRecord]:
-    """Those to delete: old ones; and beyond MAX_RECORDS the oldest, critical ones last."""
+    """Notices to delete: old ones, and beyond MAX_RECORDS the oldest, critical ones last."""
     old = [one for one in records if now_ms - one.last_ms > _keep_ms(one)]
     gone = {one.id for one in old}
     kept = sorted((one for one in records if one.id not in gone), key=lambda one: (_is_critical(one), one.last_ms))

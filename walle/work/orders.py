@@ -173,7 +173,7 @@ def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None
 
 
 def take_reports(book: WalleTransaction, reports: Iterable[HostChecks], now: Moment) -> None:
-    """Those of one event. A host that was removed meanwhile is nobody's any more."""
+    """Take the reports of one event. A host that was removed meanwhile is skipped."""
     for report in reports:
         if book.get(HOST, report.host) is not None:
             take_checks(book, report, now)

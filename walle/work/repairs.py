@@ -275,7 +275,7 @@ def _tripped_notices(fuses: Fuses, tripped: str, reason: str) -> Notices:
 
 
 def _end_notices(host: Host) -> Notices:
-    """Of a host with the operation that is over. What was said before is not said again."""
+    """Notices at the end of an operation. What was sent before is not repeated."""
     operation, is_failed = host.operation, host.operation.outcome == OUTCOME_FAILED
     if operation.message.startswith(OperationEvent.DRY_RUN_REJECTED) or (is_failed and _has_failed_before(host)):
         return []

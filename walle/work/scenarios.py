@@ -198,7 +198,7 @@ def _leave_tasks(scenario: Scenario) -> None:
 
 
 def _release_all(book: WalleTransaction, scenario: Scenario, now_ms: int) -> None:
-    """Their checks count from now: hosts and monitoring need a while until they are back."""
+    """Release all hosts. Their checks count from now: hosts and monitoring need a while to come back."""
     for wanted in scenario.host:
         host = book.get(HOST, wanted.name)
         if host is not None and host.scenario == scenario.id:

@@ -142,7 +142,7 @@ def limits_of(scenario: Scenario) -> WaveLimits:
 
 
 def hosts_to_ask_hq_about(scenario: Scenario) -> tuple[list[str], list[str]]:
-    """Those that come next, and those that have to come back."""
+    """Hosts whose instances HQ is asked about: those of the next wave, and those that must come back."""
     returning = [one.name for one in scenario.host if progress_of(one) in (Progress.WORKING, Progress.RETURNING)]
     watched = [one.name for one in scenario.host if progress_of(one) is Progress.BACK and one.ready_before]
     coming = [] if returning else list(next_wave(parts_of(scenario), limits_of(scenario)))

@@ -133,7 +133,7 @@ Weighted = TypeVar("Weighted", KnownInstance, Endpoint)
 
 
 def with_traffic(among: Sequence[Weighted]) -> Sequence[Weighted]:
-    """Those that take new traffic: of weight above 0, or all of them if none has any."""
+    """The endpoints that take new traffic: weight above 0, or all if every weight is 0."""
     return [one for one in among if one.weight] or among
 
 

@@ -133,7 +133,7 @@ def near(*, node: str = "", labels: Mapping[str, str] | None = None) -> Rank:
 
 
 def nearest(endpoints: Sequence[Endpoint], rank: Rank) -> Sequence[Endpoint]:
-    """Those of the lowest rank, in the order given."""
+    """The endpoints of the lowest rank, in the given order."""
     ranks = [rank(endpoint) for endpoint in endpoints]
     lowest = min(ranks, default=())
     return [endpoint for endpoint, found in zip(endpoints, ranks, strict=True) if found == lowest]

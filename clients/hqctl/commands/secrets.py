@@ -71,6 +71,6 @@ def _path(secret: instance_pb2.SecretDescriptor) -> str:
 
 
 def _is_own(service: str, path: str) -> bool:
-    """As HQ decides it."""
+    """Whether a secret belongs to the service, by HQ's own rule."""
     parts = path.split("/")
     return parts[0] == service and not {"", ".", ".."}.intersection(parts)

@@ -58,7 +58,7 @@ class ReachedInstances:
         return []
 
     def missing(self) -> dict[str, str]:
-        """Those that have not reached the goal yet, with their current state."""
+        """Instances that have not reached the goal, with their current state."""
         waiting = {i.meta.id: readiness(i) for key, i in self.shown.instances.items() if key not in self.met}
         absent = self._absent() if self.holds is not None else ()
         return {**dict.fromkeys(absent, ABSENT), **waiting}

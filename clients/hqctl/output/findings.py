@@ -63,7 +63,7 @@ class Facts:
 
     @property
     def ready(self) -> int:
-        """Those that are ready."""
+        """Instances that are ready."""
         return sum(group.ready for group in self.counts)
 
     def sources(self) -> list[pb.Source]:
@@ -312,7 +312,7 @@ def _not_ready(facts: Facts) -> Iterator[Finding]:
 
 
 def _lacking(group: pb.InstanceCount) -> int:
-    """Those that are not ready and should be."""
+    """Instances that should be ready and are not."""
     return group.total - group.ready - group.not_wanted
 
 

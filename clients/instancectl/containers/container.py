@@ -69,7 +69,7 @@ class SupervisedContainer:
 
     @property
     def pid(self) -> int | None:
-        """Of the running process."""
+        """Process id of the running process."""
         return self._child.pid if self._child and not self._child.has_ended else None
 
     @property

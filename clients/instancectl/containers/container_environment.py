@@ -21,13 +21,13 @@ class ContainerEnvironment:
         self._lacks_secrets = False
 
     async def for_process(self) -> dict[str, str]:
-        """Of a new process. Raises SecretMissing."""
+        """Environment of a new process. Raises SecretMissing."""
         secrets = await self._shop.secrets.environment(self._blueprint.revision.secret, self._blueprint.desired.service)
         self._of_process = self._with_secrets(secrets)
         return self._of_process
 
     async def for_scripts(self) -> dict[str, str]:
-        """Of hooks and checks; those of an adopted process lack its secrets while these cannot be had."""
+        """Environment of hooks and checks. For an adopted process it lacks secrets while they cannot be fetched."""
         if self._of_process is not None:
             return self._of_process
         try:

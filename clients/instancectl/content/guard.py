@@ -16,7 +16,9 @@ class Guard(Protocol):
     """Decides how processes are confined."""
 
     def confinement(self, desired: Desired, container: Container | None, cwd: Path) -> Confinement:
-        """Of a container's process; None: of scripts and checks. Raises PrepareFailed: the node does not allow it."""
+        """Confinement of a container's process; None: of scripts and checks. Raises PrepareFailed: the node does not
+        allow it.
+        """
         ...
 
 

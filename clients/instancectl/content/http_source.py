@@ -51,13 +51,13 @@ def http_opener(cancel: Cancel, named: Sequence[IpNetwork] = ()) -> urllib.reque
 
 
 def is_special(address: str) -> bool:
-    """Of this machine or its link, or of nobody."""
+    """Whether an address is loopback, unspecified, link-local or multicast."""
     ip = _plain_ip(address)
     return ip.is_loopback or ip.is_unspecified or is_of_the_link(address)
 
 
 def is_of_the_link(address: str) -> bool:
-    """Of what is next to this machine, metadata services among them, or of several."""
+    """Whether an address is link-local (metadata services are) or multicast."""
     ip = _plain_ip(address)
     return ip.is_link_local or ip.is_multicast
 

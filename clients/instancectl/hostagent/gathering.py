@@ -86,7 +86,7 @@ class Gathering:
                 task.add_done_callback(self._calls.discard)
 
     def _next(self) -> list[_Item]:
-        """As many as fit in one call, without those whose callers are gone."""
+        """The next batch: as many requests as fit in one call, without those whose callers are gone."""
         items: list[_Item] = []
         size = 0
         while self._waiting and len(items) < MOST_ITEMS:

@@ -93,5 +93,5 @@ DEFAULT_PIDS = 4096  # of one user
 
 
 def default_limits() -> dict[int, int]:
-    """Of a hardened process: no core dumps, and no more processes than a fork bomb's neighbours can stand."""
+    """Limits of a hardened process: no core dumps, and a bound on processes that stops a fork bomb."""
     return {resource.RLIMIT_CORE: 0, resource.RLIMIT_NPROC: DEFAULT_PIDS}

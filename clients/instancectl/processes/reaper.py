@@ -43,7 +43,7 @@ class ProcessReaper:
 
     @property
     def marks(self) -> set[str]:
-        """Of all living children."""
+        """Marks of all living children."""
         return {child.mark for child, _ in self._alive.values()}
 
     def _reap(self) -> None:

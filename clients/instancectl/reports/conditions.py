@@ -54,7 +54,7 @@ def retry_verdict(message: str, at: datetime) -> ConditionVerdict:
 
 
 def readiness(containers: Sequence[ContainerStatus]) -> ConditionVerdict:
-    """Of a running revision: ready when each container is ready or has done its work."""
+    """Readiness of a running revision: ready when each container is ready or has finished."""
     waiting = [container for container in containers if not container.ready and not has_completed(container)]
     if waiting:
         return ConditionVerdict(False, "ContainerNotReady", "; ".join(map(describe, waiting)))
@@ -172,7 +172,7 @@ def _ready(
 
 
 def _containers(key: RevisionContentKey, revision: InstanceRevision, stage: RunningRevision) -> list[ContainerStatus]:
-    """Those that the spec knows: HQ refuses others."""
+    """Containers that the spec lists: HQ refuses others."""
     if stage.key is None or stage.key.id != key.id:
         return []
     known = {container.name for container in revision.container}

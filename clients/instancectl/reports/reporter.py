@@ -25,7 +25,9 @@ log = logging.getLogger(__name__)
 
 
 class _ReportOutcome(NamedTuple):
-    """Of one report: whether HQ's answer is final, when it wants the next one (0: not said), and the retry delay."""
+    """Outcome of one report: whether HQ's answer is final, when it wants the next one (0: not said), and the retry
+    delay.
+    """
 
     is_settled: bool
     next_s: float = 0.0

@@ -57,7 +57,7 @@ def _step_events(number: int, one: pb.RolloutStepRecord) -> Iterator[tuple[Times
 
 
 def _step_words(step: pb.RolloutStep) -> str:
-    """As people write it."""
+    """A step as people write it, e.g. 25%."""
     words = {
         "instances": step.instances,
         "weight": step.weight,

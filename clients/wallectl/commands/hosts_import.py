@@ -49,7 +49,7 @@ def import_(file: str, project: str, dry_run: bool, ignore_cms: bool) -> None:
 
 
 def _parts(rows: Sequence[HostRow]) -> Iterator[Sequence[HostRow]]:
-    """As many rows as one call takes, in order."""
+    """Split rows into batches that fit one call each, in order."""
     first, projects = 0, set[str]()
     for number, row in enumerate(rows):
         projects.add(row.values["project"])

@@ -62,7 +62,7 @@ class LostLease(Exception):
 
 
 class WriterLease:
-    """Of several processes one writes: who has the Lease, as Kubernetes' own controllers do it."""
+    """Elects one writer of several processes by a Lease, as Kubernetes' own controllers do."""
 
     def __init__(self, kubernetes: Kubernetes, name: str, holder: str) -> None:
         self._kubernetes, self._name, self._holder = kubernetes, name, holder
