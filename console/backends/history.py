@@ -23,7 +23,7 @@ class HistoryClient(ControllerClient):
     async def counts(
         self, service: str, instance: str, cluster: str, since_s: int, until_s: int, step_s: int
     ) -> pb.CountInstancesOverTimeResponse | Trouble:
-        """How many there were at equal steps, and how many ready."""
+        """Counts of instances, and of ready ones, at equal steps of time."""
         request = pb.CountInstancesOverTimeRequest(service_id=service, instance_id=instance, cluster=cluster)
         request.since.seconds, request.until.seconds, request.step.seconds = since_s, until_s, step_s
         return await self._ask(request, pb.CountInstancesOverTimeResponse)

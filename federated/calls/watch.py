@@ -102,7 +102,7 @@ class _Stream:
         self._looking: list[asyncio.Task[None]] = []
 
     async def portions(self, wanted: Callable[[], Sequence[str]]) -> AsyncIterator[Portion]:
-        """What to give out, from all locations as it comes. Raises ServiceError."""
+        """Portions to send, from all locations as they arrive. Raises ServiceError."""
         looking = (self._look(), self._listen_for_silence())
         self._looking = [asyncio.create_task(coroutine, name="watch locations") for coroutine in looking]
         for portion in self._follow(wanted(), first=True):

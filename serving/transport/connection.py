@@ -108,7 +108,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
         self._retire_at = min(self._retire_at, at)
 
     def has_no_place(self, head: Head) -> bool:
-        """Refuse a connection over the limit, but answer health checks: else a flood of clients looks like an outage."""
+        """Refuse a connection over the limit, but answer health checks: else a flood looks like an outage."""
         if not self.is_closing:
             self._is_spared = self.core.router.is_vital(head)
             if not self._is_spared:

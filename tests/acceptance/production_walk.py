@@ -59,7 +59,7 @@ pytestmark = pytest.mark.timeout(400)
 
 @dataclass
 class Operators:
-    """Their machine: commands, and the folder that `hq init` made."""
+    """The operators' machine: its commands, and the folder that `hq init` made."""
 
     folder: Path
     machines: PlayedMachines
@@ -205,7 +205,7 @@ async def load_on(operators: Operators, *addresses: str) -> AsyncIterator[Load]:
 
 
 def serial_at(address: str, port: int, ca: Path) -> str:
-    """Of the certificate that a server shows to new connections."""
+    """Serial number of the certificate that a server shows to new connections."""
     context = ssl.create_default_context(cafile=str(ca))
     with (
         socket.create_connection((address, port), 10) as plain,

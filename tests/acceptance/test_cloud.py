@@ -138,7 +138,9 @@ def _read(address: str) -> str:
 
 
 async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> None:
-    """As the cloud tells newcomers: all agents of a host fall silent, and Wall-E reboots it with leave of the CMS."""
+    """All agents of a host fall silent, and Wall-E reboots it with approval of the CMS, as `make cloud` tells
+    newcomers.
+    """
 
     async def ask(request: Message) -> dict[str, Any]:
         return await call_json(addresses["walle"], request)

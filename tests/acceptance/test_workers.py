@@ -23,7 +23,7 @@ pytestmark = pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 
 
 def workers_of(minder: ReplicaProcess) -> list[int]:
-    """Their process ids."""
+    """Process ids of the workers."""
     return [child.pid for child in psutil.Process(minder.pid).children()]
 
 

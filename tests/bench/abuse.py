@@ -55,12 +55,12 @@ class Parties:
     begin: bytes
 
     def target(self, method: str, token: str) -> Target:
-        """As the abuser calls it."""
+        """The target as the abuser names it."""
         return Target(f"127.0.0.1:{_port(self.replica.grpc)}", f"{SERVICE}/{method}", (), token)
 
     @property
     def http(self) -> str:
-        """As the abuser reaches it."""
+        """The address that the abuser calls over HTTP."""
         return f"127.0.0.1:{_port(self.replica.http)}"
 
     def probing(self, seconds: float) -> Probing:

@@ -102,7 +102,7 @@ async def _wait_until_ready(client: Client, count: int) -> None:
 
 
 def _end_programs(directory: Path) -> None:
-    """Those that the agent left running."""
+    """End the programs that the agent left running."""
     for state in directory.glob("*/state.json"):
         owner = json.loads(state.read_text())["owner"]
         for pid in procfs.pids_with_mark(f"{owner}."):

@@ -178,7 +178,7 @@ def _origin(results: Results) -> str:
 
 
 def _sizes(results: Results) -> list[int]:
-    """Those that a start was measured with."""
+    """Sizes at which a start was measured."""
     sizes = sorted(int(f.size) for f in results.facts if f.name.startswith("ready to serve"))
     if len(sizes) < 2:
         raise LookupError("the case sizes is needed, with more than one size")

@@ -55,7 +55,7 @@ class World:
         return gateway
 
     def addresses(self) -> dict[str, list[str]]:
-        """Of the replicas by location."""
+        """Addresses of the replicas, by location."""
         return {name: [replica.grpc for replica in self.replicas[name]] for name in _NAMES}
 
     async def _installation(self, name: str, size: int, replicas: int) -> None:

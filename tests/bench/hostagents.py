@@ -67,7 +67,7 @@ async def run(bench: Bench) -> None:
 
 
 def raise_open_files() -> int:
-    """As many open files as the machine allows, for the replica too, which inherits it."""
+    """Raise the limit of open files to the machine's; the replica inherits it."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     return most
@@ -148,7 +148,7 @@ async def _expired(replica: ReplicaProcess) -> float:
 async def node_processes(
     addresses: str, file: Path, kind: str, nodes: int
 ) -> AsyncIterator[list[asyncio.subprocess.Process]]:
-    """So many nodes at these replicas (comma-separated), in a few processes; FILE has their reports."""
+    """Run so many nodes against these replicas (comma-separated) in a few processes; FILE has their reports."""
     share = -(-nodes // _PROCESSES)
     processes = []
     try:

@@ -44,7 +44,7 @@ class StillLocations(HqFollower):
     """They say nothing new, and can be relied on."""
 
     def look(self) -> None:
-        """As before."""
+        """Look as before."""
 
     async def fence(self, timeout_s: float = 1.0) -> None:
         """Nothing to wait for."""

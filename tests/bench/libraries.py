@@ -27,7 +27,7 @@ _SETTLE_S: Final = 2.0
 
 
 class Population(NamedTuple):
-    """So many services of so many ready instances each."""
+    """How many services there are, and how many ready instances each has."""
 
     services: int
     each: int

@@ -136,7 +136,7 @@ class Node(Party):
 
 
 def parties(kind: str, address: str, line: str, tally: Tally) -> list[Party]:
-    """Of one node."""
+    """The parties of one node."""
     reports = [bytes.fromhex(word) for word in line.split()]
     first = pb.ReportStatusRequest.FromString(reports[0])
     if kind == "agents":

@@ -48,7 +48,7 @@ class Spread:
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """Of at least one value."""
+    """Spread of at least one value."""
     return Spread(statistics.median(values), min(values), max(values))
 
 
@@ -58,7 +58,7 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Spread:
 
 
 def percentile(ordered: Sequence[float], share: float) -> float:
-    """Of values in ascending order; 0 if there are none."""
+    """Percentile of values in ascending order; 0 if there are none."""
     return ordered[min(len(ordered) - 1, int(len(ordered) * share))] if ordered else 0.0
 
 

@@ -52,7 +52,7 @@ def _slopes(results: Results) -> list[str]:
 
 
 def slopes(results: Results) -> dict[str, float]:
-    """Of each case at several sizes: the exponent of its cost."""
+    """For each case at several sizes: the exponent of its cost."""
     found: dict[str, dict[float, float]] = {}
     for c in results.comparisons:
         if c.size:

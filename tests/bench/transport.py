@@ -88,7 +88,7 @@ async def run(bench: Bench) -> None:
 
 
 def case_name(name: str, shape: Shape) -> str:
-    """As the table has it."""
+    """The case's name in the table."""
     return f"{name}, gRPC, {shape.connections} connections x {shape.streams}"
 
 
@@ -233,7 +233,7 @@ async def _idle_watches(bench: Bench, made: Stand) -> None:
 
 
 async def _alone(bench: Bench, name: str, replica: ReplicaProcess, at_once: int) -> None:
-    """Of a replica that has served nobody, so that what it holds is not in memory that others left."""
+    """Measure a replica that has served nobody yet, so that its memory holds nothing of others."""
     crowd = _Crowd(replica, _ALONE + 50)
     try:
         await crowd.opened(50)

@@ -49,7 +49,7 @@ def write_history(path: Path, events: Iterable[Event]) -> None:
 
 
 def encoded(event: Event) -> dict[str, Any]:
-    """As JSON; fields at their defaults are left out."""
+    """The event as JSON; fields at their defaults are left out."""
     kind = _NAMES.get(type(event))
     return ({kind: True} if kind else {}) | _plain(event)
 

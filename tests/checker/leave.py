@@ -109,7 +109,7 @@ def check(works: Sequence[Work], services: Sequence[Service]) -> Iterator[Violat
 
 
 def _new_hosts(work: Work, under_way: Sequence[Work]) -> list[str]:
-    """Those that no other work has taken already. Under brief work and other work, too, a host is not away briefly."""
+    """Hosts that no other work has taken. Brief work counts only if no other work has the host."""
     others = {host for one in under_way if one != work and (work.is_brief or not one.is_brief) for host in one.hosts}
     return [host for host in work.hosts if host not in others]
 

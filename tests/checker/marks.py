@@ -96,7 +96,7 @@ def stored_of(change: KeyChange | Record, keys: k.HqKeys) -> Stored:
 
 
 def _marks(kind: str, value: bytes) -> tuple[str, ...]:
-    """Of a spec: uid, mark, service, node. Of a status: uid, mark, T or F, and what HQ expired.
+    """Marks of a spec (uid, mark, service, node) or of a status (uid, mark, T or F, and what HQ expired).
 
     Of heartbeats: `uid:status version:position` each.
     """

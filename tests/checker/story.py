@@ -107,7 +107,7 @@ class Story:
         return self._by_epoch.get(epoch) if epoch else self.pasts[-1]
 
     def pasts_of(self, op: Op) -> list[Past]:
-        """Those in which a write may have taken place, by its times."""
+        """Pasts in which a write may have taken place, by its times."""
         starts = [0, *(cut.at_ns for cut in self.cuts)]
         ends = [*(cut.at_ns for cut in self.cuts), FOREVER]
         back = FOREVER if op.return_ns is None else op.return_ns

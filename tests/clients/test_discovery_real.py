@@ -50,7 +50,7 @@ class TwoReplicas:
             await replica.kill()
 
     async def _compacted_once(self) -> None:
-        """As after ten minutes of life: replicas that start replay since the last compaction: nobody resyncs."""
+        """As after ten minutes: replicas that start replay since the last compaction, so nobody resyncs."""
         first = await self._started(0, "--compact-every", "0.5s")
         async with asyncio.timeout(60):
             while "compacted the store's history" not in first.log_text():

@@ -131,7 +131,7 @@ class Cms:
         await eventually(holds, 20.0, f"{task_id} to be granted")
 
     async def kill(self) -> None:
-        """As a crash: nothing is given back."""
+        """Crash: nothing is given back."""
         assert self.task is not None
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)

@@ -214,7 +214,7 @@ def _of_waiting(facts: Facts, *, may_grant: bool) -> set[tuple[str, str]]:
 
 
 def _in_order(facts: Facts, waiting: list[list[Task]]) -> list[list[Task]]:
-    """Those that have the turn go first: one in each budget, and one in each limit of those that need no budget."""
+    """Let those go first whose turn it is: one in each budget, and one in each limit of those that need no budget."""
     first: list[list[Task]] = []
     taken: set[str] = set()
     for everything in waiting:

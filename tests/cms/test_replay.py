@@ -79,7 +79,7 @@ async def test_decided_again_a_record_gives_the_recorded_decisions() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("days", [0.5, pytest.param(30, marks=[pytest.mark.night, pytest.mark.timeout(0)])])
 async def test_many_records_decided_again_give_the_recorded_decisions(days: float) -> None:
-    """Of so many days in virtual time, in histories of an hour: in longer ones nobody asks any more."""
+    """So many days of virtual time, in histories of an hour each: in longer ones nobody asks any more."""
     left_s, seed = days * 86_400, 8
     while left_s > 0:
         records = await record_of(seed, steps=240)

@@ -49,7 +49,7 @@ def build_settings(ms: Mapping[str, int]) -> DiscoverySettings:
 
 
 def build_credentials(words: Mapping[str, Any]) -> Credentials | None:
-    """Of the files that an `open` names."""
+    """Credentials from the files that an `open` step names."""
     names = {name: words[name] for name in ("ca", "cert", "key", "token_file") if words.get(name)}
     return Credentials(CredentialFiles(**names)) if names else None
 
@@ -69,7 +69,7 @@ class ShownLists:
         self._lists.append([describe_endpoint(endpoint) for endpoint in self._by_key.values()])
 
     def take(self) -> list[list[dict[str, Any]]]:
-        """Those since the last call."""
+        """Lists since the last call."""
         taken, self._lists = self._lists, []
         return taken
 

@@ -105,7 +105,7 @@ class ScriptedReplica:
 
 
 async def _end_stream(step: ScenarioStep, context: Context) -> None:
-    """As the step says: cleanly, by a broken connection, or with HQ's refusal (a code and a reason)."""
+    """End the stream as the step says: cleanly, by a broken connection, or by an error (code and reason)."""
     if step.verb == "cut":
         await cut()(context)
     if step.verb == "refuse":

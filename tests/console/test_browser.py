@@ -33,7 +33,7 @@ async def browser() -> AsyncIterator[Browser]:
 async def test_no_page_or_dialog_keeps_anybody_out_or_needs_to_be_pushed_sideways(
     browser: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
-    """Of all addresses that the console has (test_every_page.py), and of each dialog that one opens."""
+    """Every address of the console (test_every_page.py) and each of its dialogs."""
     barriers: list[str] = []
     async with whole_cloud() as (at, _), screen(browser, at.base, width, color_scheme=scheme) as shown:
         for path in (*(path for path, _ in PAGES.values()), "/services?q=shop", "/services/shop/edit", "/nothing"):

@@ -101,7 +101,7 @@ class Controllers:
 
     @asynccontextmanager
     async def serving(self, secured: Secured | None = None) -> AsyncIterator[dict[str, str]]:
-        """Their addresses."""
+        """Addresses of the servers."""
 
         def own(name: str) -> Security | None:
             return secured.security(audit_log=str(secured.directory / f"{name}.jsonl")) if secured else None

@@ -209,7 +209,7 @@ class Keys:
         await self._keys.press("Enter")
 
     async def choose(self, value: str) -> None:
-        """Of the dialog's choices: Tab goes to the first, arrows to the others."""
+        """Choose in the dialog by keyboard: Tab goes to the first choice, arrows to the others."""
         await self._tab_to("one.type === 'radio'")
         await self._keys.press("Space")
         for _ in range(6):

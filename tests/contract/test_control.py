@@ -39,7 +39,7 @@ class Shop:
         return await self._stack.enter_async_context(made)
 
     async def replace_epoch(self) -> None:
-        """As a process does that finds another history."""
+        """Replace the epoch, as a process does that finds another history."""
         keys = Keys(self.place.start.decode())
         old, _ = await self.place.store.get(keys.epoch)
         assert old is not None

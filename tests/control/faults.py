@@ -79,7 +79,7 @@ class Seat:
 
 
 class FaultRun:
-    """So many faults, then a while of quiet.
+    """So many faults, then a quiet time.
 
     Attributes:
         struck: how often, by kind.

@@ -20,7 +20,7 @@ class Printed(NamedTuple):
 
 @dataclass
 class Story:
-    """Of one run.
+    """What happened in one run.
 
     Attributes:
         prefix: of the controller's keys.

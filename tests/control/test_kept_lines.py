@@ -60,7 +60,7 @@ class Process:
         await eventually(lambda: self.controller.is_acting, 20.0, "this process acts")
 
     async def kill(self) -> None:
-        """As a crash: nothing is written any more."""
+        """Crash: nothing is written any more."""
         self._task.cancel()
         await asyncio.gather(self._task, return_exceptions=True)
 

@@ -56,7 +56,7 @@ class Rolling:
         return self.process
 
     async def restart(self) -> int:
-        """As a service manager does: SIGTERM, wait for the end, start, wait until it is ready."""
+        """Restart as a service manager does: SIGTERM, wait for the end, start, wait until it is ready."""
         assert self.process is not None
         code = await self.process.terminate(timeout_s=60)
         await self.start()

@@ -102,7 +102,7 @@ class Forger:
         return made if rng.random() < 0.5 else made[: made.rindex(b".") + 1]
 
     def _signed_with_the_public_key(self) -> bytes:
-        """As if it were a secret that the server shares with the issuer."""
+        """A token signed with the public key, as if it were a secret that server and issuer share."""
         issuer, rng = self._issuer(), self._rng
         algorithm = rng.choice(("HS256", "HS384", "HS512", issuer.algorithm))
         public = issuer.key.public_key()

@@ -53,7 +53,7 @@ class Answer:
 
     @property
     def reason(self) -> str:
-        """Of the error's ErrorInfo."""
+        """Reason in the error's ErrorInfo."""
         details = self._error().get("details", ())
         return next((d["debug"]["reason"] for d in details if d["type"].endswith("ErrorInfo")), "")
 

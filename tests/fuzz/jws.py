@@ -54,10 +54,10 @@ def signed(header: Any, claims: Any) -> bytes:
 
 
 def b64(data: bytes) -> bytes:
-    """As the parts of tokens are written."""
+    """Encode a part of a token."""
     return base64.urlsafe_b64encode(data).rstrip(b"=")
 
 
 def unb64(data: bytes) -> bytes:
-    """As they are read."""
+    """Decode a part of a token."""
     return base64.urlsafe_b64decode(data + b"=" * (-len(data) % 4))

@@ -34,7 +34,7 @@ class Known:
 
 
 def path_of(method: MethodDescriptor) -> str:
-    """As it stands in a URL and in HTTP/2's :path."""
+    """The method's path in a URL and in HTTP/2's :path."""
     return f"/{method.containing_service.full_name}/{method.name}"
 
 

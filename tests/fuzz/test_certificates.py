@@ -42,7 +42,7 @@ URIS: Final = st.one_of(
 
 
 def identity(pem: bytes) -> str:
-    """Whose it is; empty: it is refused."""
+    """Identity that the server takes; empty: it is refused."""
     with warnings.catch_warnings(action="ignore", category=CryptographyDeprecationWarning):  # a serial number of zero
         try:
             return Certificates(DOMAIN, SystemClock()).identity(pem).name

@@ -69,7 +69,7 @@ def test_of_thousands_of_tokens_only_the_genuine_ones_are_taken(issuers: tuple[I
 
 
 def taken_as(tokens: Tokens, token: str) -> str:
-    """Whose it is; empty: it is refused, in words that do not hold it."""
+    """Identity that the server takes; empty: it is refused, in a message without the token."""
     try:
         return tokens.identity(token).name
     except Unauthenticated as error:

@@ -58,7 +58,7 @@ class Got:
 
     @property
     def outcome(self) -> str:
-        """As it is counted."""
+        """The outcome under which it is counted."""
         if self.transport == "grpc":
             return self.code or "ok"
         return str(self.status) if self.status else "hung up on"

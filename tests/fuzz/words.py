@@ -44,7 +44,7 @@ def number(rng: random.Random, bits: int, *, signed: bool) -> int:
 
 
 def json_value(rng: random.Random) -> Any:
-    """Of a type that is probably another one than expected."""
+    """A JSON value that is probably of another type than expected."""
     return deepcopy(rng.choice(_JSON_ODD)) if rng.random() < 0.8 else text(rng)
 
 

@@ -48,7 +48,7 @@ class Walk:
         }
 
     def translated(self, text: str) -> str:
-        """Of this walk instead of the page."""
+        """A line of the page translated for this test's addresses."""
         text = text.replace("/tmp/web.conf", str(self._conf))
         return re.sub(r"\b(7071|7671|7653|7680|9001|9002)\b", lambda found: self._told[found[0]], text)
 

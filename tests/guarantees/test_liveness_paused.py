@@ -23,7 +23,7 @@ AGENTS = 6
 
 
 async def keep_reporting(agent: Agent) -> None:
-    """As real agents do: a deadline for every call, and again soon after a failure."""
+    """Report like real agents: a deadline for every call, and a retry soon after a failure."""
     while True:
         with suppress(grpc.aio.AioRpcError, TimeoutError):
             async with asyncio.timeout(2.0):

@@ -57,7 +57,7 @@ async def _nothing() -> int:
 
 
 def age(deadlines: Deadlines[RevisionKey]) -> None:
-    """As if nothing had been heard of anybody for a day."""
+    """Pretend that nothing was heard of anybody for a day."""
     deadlines._heard = dict.fromkeys(deadlines._heard, deadlines._newest - 86_400)
     deadlines._counts = {int((deadlines._newest - 86_400) // deadlines._tick_s): len(deadlines._heard)}
     deadlines._absences.since = deadlines.floor = deadlines._started = float("-inf")

@@ -57,7 +57,7 @@ class Agent:
 
 
 async def readiness(stub: service_stubs.InstanceServiceStub, name: str) -> model.Condition:
-    """Of its revision, as soon as HQ has heard that the readers left."""
+    """Readiness of its revision, as soon as HQ has noticed that the readers left."""
     async with asyncio.timeout(10):
         while True:
             try:

@@ -226,7 +226,7 @@ class Registries(RuleBasedStateMachine):
 
 
 def tried(per_example: float, steps: int = 15) -> settings:
-    """As many histories as the loaded profile tries examples, times `per_example`."""
+    """Number of histories: the loaded profile's examples, times `per_example`."""
     assert settings.default is not None
     examples = max(5, round(settings.default.max_examples * per_example))
     checks = list(HealthCheck)

@@ -25,7 +25,7 @@ Runner = Callable[[str], tuple[Verdict, float]]
 
 
 async def run_judges(names: Sequence[str], jobs: int, run: Runner = run_judge_here) -> int:
-    """So many at a time, in order, each in a process of its own; lines for each when it is done; the exit code."""
+    """Run judges, so many at a time, each in a process; print lines as each ends; return the exit code."""
     began = time.monotonic()
     verdicts: list[Verdict] = []
     free = asyncio.Semaphore(jobs)

@@ -52,7 +52,7 @@ def listens(port: int) -> bool:
 
 
 async def envoy(directory: Path) -> Verdict:
-    """As the example has it: incremental."""
+    """Envoy's configuration as in the example: incremental."""
     return await _follows(directory, "DELTA_GRPC")
 
 

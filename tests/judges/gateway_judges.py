@@ -114,7 +114,7 @@ def _settled(log: Path) -> Callable[[str], Awaitable[None]]:
 
 
 def _said(lines: Sequence[str], last: int = 50) -> list[str]:
-    """Of the last lines those that are not the client's own log."""
+    """The client's last lines without its own log."""
     return [line for line in lines[-last:] if line.startswith(("ok ", "error "))]
 
 

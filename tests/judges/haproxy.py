@@ -205,7 +205,7 @@ async def _roll_out(directory: Path, path: Path, nameserver: str, payload: int) 
 
 
 async def _only(at: Balancer, number: int) -> None:
-    """Of the two this one is used, once HAProxy has seen it; then the other one leaves."""
+    """Switch one of the two servers off once HAProxy has seen both; the other one is used alone."""
     await at.hq.report(f"web-{number}", is_ready=True)
     await at.has(2, 2)
     await at.hq.report(f"web-{1 - number}", is_ready=False)

@@ -31,7 +31,7 @@ _NAMES: Final = (
 
 
 def version() -> str:
-    """Of the judge."""
+    """Version of the judge."""
     return f"grpcio {grpc.__version__}"
 
 

@@ -88,7 +88,7 @@ Served = Callable[[], Awaitable[Counter[str]]]
 
 
 async def _measure(served: Served, canary: str, width: float, look: Callable[[], None] = lambda: None) -> None:
-    """So many requests from now on; the share of the canary among them."""
+    """Send so many requests; return the canary's share of them."""
     begin = await served()
     while (more := await served() - begin).total() < _REQUESTS:
         look()

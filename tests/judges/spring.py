@@ -58,7 +58,7 @@ async def _follows(verdict: Verdict, directory: Path, order: tuple[str | Path, .
 
 
 def _lines(log: Path, *words: str) -> list[str]:
-    """Those that begin with one of these words: not the client's own log."""
+    """Lines that begin with one of these words: not the client's own log."""
     return [line for line in log.read_text(errors="replace").splitlines() if line.split(" ", 1)[0] in words]
 
 

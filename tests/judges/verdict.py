@@ -18,7 +18,7 @@ class Missing(Exception):
 
 @dataclass
 class Verdict:
-    """Of one judge.
+    """Verdict of one judge.
 
     Attributes:
         version: of the judge, as it says itself; empty: it did not run.

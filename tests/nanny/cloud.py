@@ -252,7 +252,7 @@ class Cloud:
         await self.call("StopService", pb.StopServiceRequest(service_id=SERVICE, request_id=new_request_id()))
 
     async def batches(self, snapshot: str, count: int) -> None:
-        """So many batches of its roll-out are done, or all of it."""
+        """Whether so many batches of its roll-out are done, or all of it."""
 
         async def done() -> bool:
             try:
@@ -286,7 +286,7 @@ class Cloud:
         return found
 
     async def reboot(self, instance: str) -> None:
-        """As an operator would: with leave of the CMS for its host, given back once it is ready again."""
+        """Reboot a host as an operator would: with approval of the CMS, given back once the host is ready."""
         assert self.cms is not None
         url = f"http://{self.cms.http}/v1.4/tasks"
         body = json.dumps(task(f"reboot-{instance}", f"node-{instance}")).encode()

@@ -120,7 +120,7 @@ class Search:
                 yield Move(f"{outcome} {running.snapshot}", after=after)
 
     def _known(self, service: ManagedService) -> list[str]:
-        """Those with a tuple, and one that has none: another one would be no different."""
+        """Snapshots with a state, and one without: another one without would be no different."""
         absent = [one for one in self.snapshots if one not in service.tuples][:1]
         return [*service.tuples, *absent]
 

@@ -21,7 +21,7 @@ STEPS = [{"instances": "1", "weight": "5%"}, {"promote": True}]  # 5 of 505
 
 
 async def weights(cloud: Cloud) -> dict[str, int]:
-    """Of all instances, as HQ has them."""
+    """Weights of all instances in HQ."""
     clients = {name: cloud.locations[name.split("-")[0]].client for name in NAMES}
     found = {name: (await client.get(name)).instance.spec for name, client in clients.items()}
     return {name: spec.weight if spec.HasField("weight") else 100 for name, spec in found.items()}

@@ -144,7 +144,7 @@ class Enumeration:
 
 
 def _service(record: ServiceRecord) -> pb.Service:
-    """As the API shows it."""
+    """The service as the API shows it."""
     shown = pb.Service(id=SERVICE)
     for one in record.snapshot:
         shown.snapshot.add(snapshot_id=one.snapshot_id, current=one.current, target=one.target, order=one.order)

@@ -53,7 +53,7 @@ async def test_six_of_sixty_are_never_restarted() -> None:
 
 @in_virtual_time
 async def test_scaling_up_and_down_in_the_middle_of_a_roll_out_keeps_the_floor() -> None:
-    """Those that all of the snapshots name: one of them is away at a time, whatever is ordered meanwhile."""
+    """Instances that all of the snapshots name: one of them is away at a time, whatever is ordered meanwhile."""
     async with virtual_cloud(8) as cloud:
         six, four = cloud.names[:6], cloud.names[:4]
         await cloud.create(maxUnavailable="1", soakS=5, progressDeadlineS=60)
@@ -73,7 +73,7 @@ async def test_scaling_up_and_down_in_the_middle_of_a_roll_out_keeps_the_floor()
 
 
 async def batches(cloud: VirtualCloud, snapshot: str, count: int) -> None:
-    """So many of its batches are over, or all of them."""
+    """Whether so many of its batches are over, or all of them."""
     while (state := await cloud.state(snapshot)).action.batches_done < count:
         if state.current == pb.CURRENT_STATE_ACTIVE:
             return

@@ -344,7 +344,7 @@ class VirtualCloud:
         loop.jump(seconds)
 
     async def instances(self) -> Mapping[str, instance_pb2.Instance]:
-        """As HQ shows them."""
+        """Instances as HQ shows them."""
         where = hq_pb.InstanceFilter(service_id=[SERVICE])
         return {one.meta.id: one async for page in self.hq.find(where) for one in page.instances}
 

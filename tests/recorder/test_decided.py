@@ -28,7 +28,7 @@ def task(name: str, owner: str, state: str, group: str = "") -> record_pb2.Ledge
 
 
 def test_budgets_are_shown_at_the_tasks_of_their_unit_only() -> None:
-    """Those of the unit before were shown at one that comes under no budget, to its owner."""
+    """Budgets of the unit before were once shown with a task that comes under no budget, to its owner."""
     tasks = [("t1", "ann", "g"), ("t2", "bob", "g"), ("t3", "ann", "g"), ("t4", "ann", "")]
     decision = record_pb2.LedgerDecision()
     for name, _, _ in tasks:

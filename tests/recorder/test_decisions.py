@@ -69,7 +69,7 @@ async def recording(directory: Path, *sources: ServerSource) -> AsyncIterator[Re
 async def decisions(
     history: HistoryServiceStub, is_whole: Callable[[list[pb.Decision]], bool], **which: Any
 ) -> list[pb.Decision]:
-    """Those on record, earliest first, once they are whole."""
+    """Decisions on record, earliest first, once they are complete."""
     async with asyncio.timeout(_PATIENCE_S):
         while True:
             found = list((await history.ListDecisions(pb.ListDecisionsRequest(**which))).decision)[::-1]

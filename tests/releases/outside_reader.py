@@ -45,7 +45,7 @@ class OutsideReader:
             await asyncio.sleep(0.02)
 
     async def report(self, id_: str, begun: asyncio.Event) -> None:
-        """As an agent: heartbeats, and news now and then."""
+        """Report like an agent: heartbeats, and now and then a change."""
         mine = await self._client.begin_reporting(id_, "r1", node="node-1", timeout_s=30)
         status = model.RevisionStatus(id="r1", incarnation=mine.incarnation)
         status.installed.status = status.ready.status = TRUE

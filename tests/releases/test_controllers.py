@@ -81,7 +81,7 @@ class Side:
 
 
 def description(edition: str) -> str:
-    """Of the service `web`."""
+    """Description of the service `web`."""
     instances = [{"id": id_, "node": f"node-{id_}"} for id_ in INSTANCES]
     container = {"name": "web", "command": ["sh", "-c", f"echo {edition}; exec sleep 600"]}
     revisions = [{"id": edition, "container": [container]}]
@@ -105,7 +105,7 @@ async def editions(client: Client) -> dict[str, str]:
 
 @asynccontextmanager
 async def sides(versions: Versions, etcd: SharedEtcd, tmp_path: Path) -> AsyncIterator[list[Side]]:
-    """Of each version one, not started yet."""
+    """One controller of each version, not started yet."""
     both = [Side(root, etcd, tmp_path / name) for root, name in zip(versions, ("first", "second"), strict=True)]
     async with AsyncExitStack() as stack:
         for side in both:

@@ -36,7 +36,9 @@ class OneOfThree:
         self.process: ReplicaProcess | None = None
 
     async def become(self, root: Path) -> ReplicaProcess:
-        """As a service manager does: SIGTERM, wait for the end, start, wait until it is ready."""
+        """Restart as another version, as a service manager does: SIGTERM, wait for the end, start, wait until it is
+        ready.
+        """
         if self.process is not None:
             assert await self.process.terminate(timeout_s=60) == 0
         log = self._directory / f"{len(list(self._directory.glob('*.log')))}.log"

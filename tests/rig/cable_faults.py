@@ -14,7 +14,7 @@ Fault = AbstractAsyncContextManager[None]
 
 
 class CableFaults:
-    """Of the cables of replicas and members that live apart."""
+    """Faults of the cables between replicas and members that live in network namespaces."""
 
     def __init__(self, installation: Installation) -> None:
         self._places = installation.places

@@ -38,7 +38,7 @@ class PlacedMember(EtcdMember):
 
 
 class GatedCluster(EtcdCluster):
-    """As EtcdCluster; `peers` are the ways between the members."""
+    """An EtcdCluster whose members reach each other through `peers`."""
 
     def __init__(
         self,

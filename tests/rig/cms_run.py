@@ -82,7 +82,7 @@ class CmsRun:
                 crew.cancel()
 
     def broken(self) -> list[Violation]:
-        """Of FLOOR, CALENDAR, BOUNCE and, for what was asked for last, STARVED.
+        """Broken promises: FLOOR, CALENDAR, BOUNCE and, for what was asked for last, STARVED.
 
         Brief work may begin after other work was granted and before that begins: so its floor is that of all work
         together, and the ordinary one that of all other work.

@@ -91,7 +91,7 @@ class Peers:
             gate.block(channel)
 
     def stall(self, source: int, target: int) -> None:
-        """As `cut`, but the connections stand."""
+        """`cut`, but connections stay open."""
         for gate, channel in self._ways(source, target):
             gate.stall_channel(channel)
 

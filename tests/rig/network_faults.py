@@ -13,7 +13,7 @@ Fault = AbstractAsyncContextManager[None]
 
 
 class NetworkFaults:
-    """Of the proxies between any two."""
+    """Faults of the proxies between any two processes."""
 
     def __init__(self, installation: Installation) -> None:
         self._hq = installation

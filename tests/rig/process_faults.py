@@ -11,7 +11,7 @@ from tests.rig.schedule import Order
 
 
 class ProcessFaults:
-    """Of replicas, members and the gateway."""
+    """Faults of replicas, members and the gateway."""
 
     def __init__(self, installation: Installation) -> None:
         self._hq = installation

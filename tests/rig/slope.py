@@ -45,6 +45,6 @@ def slope(times_s: Sequence[float], values: Sequence[float]) -> Slope:
 
 
 def _means(values: Sequence[float]) -> list[float]:
-    """Of blocks of equal size; what is left over at the end goes."""
+    """Means of blocks of equal size; a rest at the end is dropped."""
     size = max(1, len(values) // _BLOCKS)
     return [sum(values[at : at + size]) / size for at in range(0, len(values) - size + 1, size)]

@@ -28,7 +28,7 @@ class Trust:
 
     @property
     def credentials(self) -> Credentials | None:
-        """Of every client."""
+        """Credentials of every client."""
         return Credentials(CredentialFiles(ca=str(self.ca))) if self.ca else None
 
     def channel(self, address: str) -> grpc.aio.Channel:
@@ -44,7 +44,7 @@ class Trust:
         return (urls, f"--cert-file={self.own.cert}", f"--key-file={self.own.key}")
 
     def server_flags(self) -> list[str]:
-        """Of replicas and gateways."""
+        """Flags of replicas and gateways."""
         return [f"--tls-cert={self.own.cert}", f"--tls-key={self.own.key}"] if self.own else []
 
     def replica_flags(self) -> list[str]:

@@ -34,7 +34,7 @@ class Names:
         return f"n-{int(instance_id[2:]) % NODES}"
 
     def instance(self, instance_id: str, marker: str) -> model.Instance:
-        """As it is created or applied: with its first revision."""
+        """The instance to create or apply, with its first revision."""
         made = instance(instance_id, self.service(instance_id), self.node(instance_id), ("r1", "r2"))
         return mark_instance(made, marker)
 

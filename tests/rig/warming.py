@@ -25,7 +25,7 @@ async def prepare(address: str) -> None:
 
 
 async def warm_up(address: str) -> None:
-    """So many reads of one replica or gateway, most of them unlike each other."""
+    """Read so many times from one replica or gateway, with requests that mostly differ."""
     async with Client([address], timeout_s=30.0) as client:
         calls = _calls(client)
 

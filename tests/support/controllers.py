@@ -100,7 +100,7 @@ class Books:
         await self.kill()
 
     async def kill(self) -> None:
-        """As a crash: nothing is given back."""
+        """Crash: nothing is given back."""
         assert self.task is not None
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)

@@ -187,7 +187,7 @@ class FaultyStore:
             raise Disconnected("the watch was cut off")
 
     async def compact(self, revision: int) -> None:
-        """As etcd does to watches that are behind: see `forget_compacted`."""
+        """Compact as etcd does for watches that are behind: see `forget_compacted`."""
         await self._call()
         await self.store.compact(revision)
         for watch in self.store._watches:

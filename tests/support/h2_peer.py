@@ -50,7 +50,7 @@ def sent(machine: Http2Machine) -> list[Frame]:
 
 
 def all_events(machine: Http2Machine, most: int = 64) -> list[Event]:
-    """As a driver takes them, turn by turn."""
+    """All events, taken turn by turn as a driver does."""
     found = machine.events(most)
     while machine.is_behind:
         found += machine.events(most)

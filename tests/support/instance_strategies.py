@@ -27,7 +27,7 @@ def new_instances() -> st.SearchStrategy[pb.Instance]:
 @cache
 @st.composite
 def instances(draw: st.DrawFn) -> pb.Instance:
-    """As GetInstance gives them: HQ's own fields and a status are set, secret descriptors are counted."""
+    """Instances as GetInstance returns them: HQ's own fields and a status are set, secret descriptors are counted."""
     instance = draw(new_instances())
     meta = instance.meta
     meta.uid = draw(st.integers(1, (1 << 63) - 1))

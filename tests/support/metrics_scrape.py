@@ -17,7 +17,7 @@ _PATIENCE_S: Final = 60.0
 
 
 def name_of(family: Metric) -> str:
-    """As it is declared."""
+    """The name as it is declared."""
     return f"{family.name}_total" if family.type == "counter" else family.name
 
 
@@ -39,7 +39,7 @@ class Scraped:
         self.look()
 
     def look(self) -> dict[str, float]:
-        """As it is now."""
+        """The current values."""
         sums: defaultdict[str, float] = defaultdict(float)
         for family in self._registry.collect():
             name = name_of(family)

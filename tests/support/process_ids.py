@@ -20,7 +20,7 @@ def is_gone(pid: int) -> bool:
 
 
 def has_ended(process: psutil.Process) -> bool:
-    """As `is_gone`, of one that was looked at before: its id may be another's by now."""
+    """`is_gone` for a process that was seen before: its id may be another's by now."""
     return not process.is_running() or is_gone(process.pid)
 
 

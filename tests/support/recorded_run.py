@@ -77,7 +77,7 @@ class RecordedRun:
         return self.replicas[-1]
 
     async def stop(self, running: Running) -> None:
-        """As a crash."""
+        """Crash."""
         self.replicas.remove(running)
         running.task.cancel()
         await asyncio.gather(running.task, return_exceptions=True)

@@ -1,4 +1,4 @@
-"""A port that stays one's own while nobody listens on it: a server that stops and starts again finds it free."""
+"""Reserves a port for a server that stops and starts again: nobody else gets it meanwhile."""
 
 from __future__ import annotations
 

@@ -172,7 +172,7 @@ class Simulation:
         return running
 
     async def stop_replica(self, running: Running) -> None:
-        """As a crash: nothing is said to anybody."""
+        """Crash a replica: it tells nobody."""
         self.replicas.remove(running)
         await self._end(running)
 

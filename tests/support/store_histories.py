@@ -51,7 +51,7 @@ class World:
         self.change({self.keys.epoch: storage_pb2.EpochRecord(epoch=EPOCH).SerializeToString()})
 
     def records(self) -> list[Record]:
-        """As a listing shows them."""
+        """Records as a listing shows them."""
         return [self._live[key] for key in sorted(self._live)]
 
     def change(self, puts: dict[bytes, bytes | None]) -> Batch:
@@ -132,7 +132,7 @@ def steps(*, spoiled: bool = True) -> st.SearchStrategy[Step]:
 
 @st.composite
 def filters(draw: st.DrawFn) -> pb.InstanceFilter:
-    """Of few fields: one that asks for everything finds nothing."""
+    """Filters of few fields: filters of many match nothing."""
     wanted = pb.InstanceFilter()
     for field in draw(st.lists(st.sampled_from(sorted(_ASKED)), max_size=3, unique=True)):
         wanted.MergeFrom(pb.InstanceFilter(**{field: draw(_ASKED[field])}))

@@ -89,7 +89,7 @@ def _watched(message: Message) -> Watched:
 
 
 def version_of(message: Message) -> int:
-    """Of the token in a message: its source stands there."""
+    """Version that the token in a message names."""
     return message.sources[0].version
 
 

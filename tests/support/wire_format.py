@@ -24,7 +24,7 @@ def repeated_singulars(encoded: bytes, kind: type[Message]) -> list[str]:
 
 
 def payload(encoded: bytes, number: int) -> bytes:
-    """Of the one field with this number; empty if it is absent."""
+    """Payload of the one field with this number; empty if it is absent."""
     found = [content for at, content in fields(encoded) if at == number]
     assert len(found) <= 1, f"field {number} occurs {len(found)} times"
     return found[0] if found else b""

@@ -29,7 +29,7 @@ ON = pb.SwitchAutomationRequest(on=True, reason="looked at it")
 
 
 async def replace_epoch(store: LastingStore) -> None:
-    """As a process does that finds another history."""
+    """Replace the epoch, as a process does that finds another history."""
     keys = Keys("/walle/v1/")
     old, _ = await store.get(keys.epoch)
     assert old is not None
@@ -44,7 +44,7 @@ def is_out(walle: Running, owner: str) -> bool:
 
 
 def tasks_of(walle: Running) -> list[UnknownTask]:
-    """Those that nobody has looked at."""
+    """Tasks that nobody has looked at."""
     return list((walle.server.automaton.restored.get("web") or Restored()).task)
 
 

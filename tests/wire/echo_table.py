@@ -86,7 +86,7 @@ class Came(NamedTuple):
 
 
 def echoes(said: Said, payloads: list[bytes]) -> tuple[dict[str, Any], ...]:
-    """Of the messages of an answer."""
+    """Echoes in the messages of an answer."""
     if said.is_stream:
         return tuple([json.loads(service_pb2.WatchInstancesResponse.FromString(one).reason) for one in payloads])
     parsed = [service_pb2.GetInstanceResponse.FromString(one).instance for one in payloads]

@@ -27,7 +27,7 @@ PAGES = ("/livez", "/readyz?fresh=10s", "/metrics")
 
 
 async def _flood(port: int, stop: asyncio.Event) -> None:
-    """As fast as it goes: some say nothing, some call, some begin to ask for a page and do not go on."""
+    """Open connections as fast as possible: some are idle, some call, some send half a request."""
     sayings = (b"", post(b'{"id":"web-1"}'), b"GET /livez HTTP/1.1\r\n", frames.PREFACE, b"\x16\x03\x01")
     held: deque[asyncio.StreamWriter] = deque()
     for said in cycle(sayings):

@@ -26,7 +26,7 @@ WATCH = pb.WatchInstancesRequest()
 
 
 class WallClock(SystemClock):
-    """Whose wall can be moved."""
+    """A clock whose wall time can be moved."""
 
     ahead_ms = 0
 

@@ -54,7 +54,7 @@ def _current(message: bytes) -> str:
 
 
 async def _answers(port: int, *parts: bytes, streams: int) -> dict[int, str]:
-    """Send these one after the other; whose call was the current one, by stream."""
+    """Send these requests one after the other; return which call was current, by stream."""
     async with RawHttp(port).connect() as connection:
         await connection.send(frames.PREFACE + frames.settings({}))
         for part in parts:

@@ -83,7 +83,7 @@ async def check_plain(echoing: Echoing, size: int, calls: int) -> Ledger:
 
 
 async def check_secured(files: Secured, limits: Limits, size: int, calls: int) -> Ledger:
-    """As above with TLS and tokens: of ten callers seven are let in, one may not, and two cannot say who they are."""
+    """The same with TLS and tokens: of ten callers seven are let in, one is denied, and two cannot authenticate."""
     rng, ledger, issuer = Random(SEED), Ledger(), files.issuer
     security = files.security()
     assert security.tls is not None

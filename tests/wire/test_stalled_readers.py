@@ -80,7 +80,9 @@ class Others:
 
 
 async def check(directory: Path, readers: int, budget: int, rounds: int, stalled_s: float = _STALLED_S) -> str:
-    """So many readers of all kinds, who come again in each round without hanging up; the figures as a sentence."""
+    """Run so many readers of all kinds, who come again in each round without hanging up; return the figures as a
+    sentence.
+    """
     limits = {
         "max_answers_bytes": budget,
         "max_answers_bytes_per_peer": budget // 5,

@@ -34,7 +34,7 @@ async def https(http_server: Server, tmp_path: Path) -> RawHttp:
 
 @pytest.fixture
 async def silent(https: RawHttp, http_server: Server) -> AsyncIterator[list[socket.socket]]:
-    """As many connections as there may be, which never say a word; taken by the server."""
+    """Open as many connections as there may be, and send nothing; the server has accepted them."""
     with ExitStack() as stack:
         yield [stack.enter_context(socket.create_connection(("127.0.0.1", https.port), timeout=30)) for _ in range(FEW)]
     await eventually(lambda: http_server._core.accepted == 0)

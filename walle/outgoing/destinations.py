@@ -119,7 +119,7 @@ def not_listed(section: str, tvm_app_id: str = "") -> str:
 
 
 def is_special(ip: IpAddress) -> bool:
-    """Whether an address is loopback, link-local, multicast or reserved: only entries that name it match."""
+    """Whether an address is loopback, link-local, unspecified or multicast: only entries that name it match."""
     return ip.is_loopback or ip.is_link_local or ip.is_unspecified or ip.is_multicast
 
 

@@ -62,7 +62,7 @@ MAX_IN_WAVES: Final = 1000  # they are in one record
 
 
 def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], world: World, now: Moment) -> None:
-    """`names`: the hosts of the switch, or those that the order names."""
+    """Add a scenario. `names`: the hosts behind the switch, or those that the order names."""
     order = given.add_scenario
     if book.get(SCENARIO, order.scenario) is not None:
         raise Refused(f"scenario {order.scenario} already exists", "ALREADY_EXISTS")

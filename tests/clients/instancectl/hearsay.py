@@ -56,5 +56,5 @@ async def watched(client: Client) -> AsyncIterator[list[model.Instance]]:
 
 
 def statuses(seen: list[model.Instance]) -> list[model.RevisionStatus]:
-    """Of all revisions of what was seen."""
+    """Statuses of all revisions that were seen."""
     return [status for instance in seen for status in instance.status.revision]

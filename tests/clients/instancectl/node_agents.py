@@ -34,7 +34,7 @@ class NodeProcess(AgentProcess):
         return next((each for each in found.get("instances", []) if each["id"] == instance_id), {})
 
     async def container_pid(self, instance_id: str) -> int:
-        """Of the first container that runs."""
+        """Process id of the first running container."""
 
         async def running() -> int | None:
             revisions = (await self.instance(instance_id)).get("revisions", [])

@@ -134,7 +134,7 @@ class Ctl(AgentProcess):
         return found
 
     async def container_pid(self, revision_id: str = "r1") -> int:
-        """Of the first container, which must run."""
+        """Process id of the first container, which must run."""
         pid = (await self.revision(revision_id))["containers"][0]["pid"]
         assert isinstance(pid, int)
         return pid

@@ -48,7 +48,7 @@ _WIRE: Final = "cms.wire/"
 
 
 class Side(NamedTuple):
-    """Whose something is: names of the service, its instance, node, task and scenario."""
+    """An owner and its things: names of the service, its instance, node, task and scenario."""
 
     service: str
     instance: str

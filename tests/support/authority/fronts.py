@@ -139,7 +139,7 @@ class Fronts:
         self._servers.all["console"] = Guarded("console", "", pages)
 
     async def host_agent(self) -> None:
-        """Of node n1, with the identity of its agent."""
+        """The host agent of node n1, with the identity of its agent."""
         with noted() as rules:
             agent = HostAgent("n1", [self._servers.all["hq"].http], self._token("agent/n1"), self.socket, [])
             task = asyncio.create_task(agent.run(asyncio.Event()))
@@ -197,7 +197,7 @@ class Fronts:
         return _of_page(answer, await browser.flash() if verb == "POST" and answer.status_code == 303 else "")
 
     async def ask_host_agent(self, path: str, body: bytes, *, is_owner: bool) -> tuple[str, str]:
-        """As the user that the host agent trusts, or another one."""
+        """Call the host agent as the user that it trusts, or as another one."""
         speakers, channel = self._agent._speakers, Channel(f"unix:{self.socket}", None)
         trusted = speakers._trusted
         speakers._trusted = trusted if is_owner else set()

@@ -142,7 +142,7 @@ class Fleet:
         end_scenario(self.book, EndScenarioRequest(scenario=scenario), "alice", self.now())
 
     def scenarios(self) -> list[Scenario]:
-        """Those that are not over."""
+        """Scenarios that are not over."""
         found = [one for (kind, _), one in self.book.records.items() if kind == SCENARIO.name]
         return [one for one in found if isinstance(one, Scenario) and one.stage not in OVER]
 

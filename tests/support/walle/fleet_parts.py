@@ -93,7 +93,7 @@ class FleetCms:
         return {task.id: tuple(task.host) for task in held.task}
 
     def _said(self, call: str, about: str = "") -> CmsAnswer | None:
-        """What its fault has it say, or raise; None: nothing is wrong. `about`: a host or task that asks again."""
+        """The answer, or exception, of its fault; None: it has none. `about`: the host or task of the request."""
         if about:
             self._fleet.auditor.count(f"{call} {about}")
         said = CMS_FAULTS.get(self._fleet.cms_faults.get(self._project, ""), {}).get(call)

@@ -90,7 +90,7 @@ class Running:
             await asyncio.sleep(0.05)
 
     async def kill(self) -> None:
-        """As a crash: nothing is given back."""
+        """Crash: nothing is given back."""
         self.task.cancel()
         await asyncio.gather(self.task, return_exceptions=True)
 

@@ -22,7 +22,7 @@ Lines = list[bytes]
 
 
 def written(path: Path, count: int, max_bytes: int = 1 << 20) -> str:
-    """So many more lines, by a process of their own; the last one as somebody outside remembers it."""
+    """Write so many more lines in another process; return the last one, as somebody outside remembers it."""
     audit = Audit(FileSink(path, max_bytes=max_bytes, kept=100), ManualClock())
     for number in range(count):
         assert audit.record(LINE._replace(version=number))
@@ -130,7 +130,7 @@ def test_a_log_that_was_made_anew_is_found_by_what_somebody_else_remembers(tmp_p
 
 
 def test_what_the_last_check_said_is_met_by_the_files_that_go_on_from_there(tmp_path: Path) -> None:
-    """So that the files of each day can be checked alone."""
+    """Files of each day can be checked alone."""
     mark = written(tmp_path / "audit", 20)
     (tmp_path / "audit").rename(tmp_path / "audit.1")
     written(tmp_path / "audit", 5)

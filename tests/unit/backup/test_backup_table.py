@@ -32,7 +32,7 @@ from walle.server import WalleServer
 
 
 def controller_of(server: BackedUpServer) -> Controller:
-    """Of a process that does not run."""
+    """A controller of a process that does not run."""
     config, store, rng = ControlConfig(server.prefix, "one"), MemoryStore(), random.Random(1)
     shared = ServerContext(Limits(), SystemClock(), RequestIds("one"))
     if server is CMS:

@@ -1,4 +1,4 @@
-"""A store that became another one and holds far less: what discovery believes, item by item."""
+"""What discovery believes after a store was replaced by one with far fewer instances."""
 
 from __future__ import annotations
 

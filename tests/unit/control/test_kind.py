@@ -85,7 +85,7 @@ class Locks(Books):
         assert LOCK.handle(change, order, partial(self.controller.rights.check, order.access, BUDGET))
 
     async def call(self, name: str, access: Access, /, **fields: Any) -> Any:
-        """As a transport does: checked first, then run."""
+        """Call like a transport: check first, then run."""
         method, request = self.calls[name], PB[f"{name}Request"](**fields)
         assert method.reach is not None
         assert method.reach.check is not None

@@ -28,7 +28,7 @@ SAID = [
 
 
 def over_the_wire(error: errors.ServiceError) -> HqApiError:
-    """As a client sees an error that a server ends a call with."""
+    """The error as a client sees it."""
     status = error_statuses.status_of(error)
     trailers = Metadata(*error_statuses.grpc_trailers(error, status))
     return decode(AioRpcError(error_statuses.grpc_code(error), Metadata(), trailers, status.message))

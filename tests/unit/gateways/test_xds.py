@@ -77,7 +77,7 @@ class Client:
         return found
 
     def wants_all(self, name: str, place: str = "") -> dict[ResourceType, list[Any]]:
-        """As a client does: listener, routes, cluster, endpoints."""
+        """Subscribe like a client: listener, routes, cluster, endpoints."""
         node = pb.Node(id="judge", locality=pb.Locality(zone=place))
         found = self.wants(LDS, name, node=node)
         for kind in (RDS, CDS, EDS):

@@ -22,7 +22,7 @@ Status = health_pb2.HealthCheckResponse
 
 @pytest.fixture
 async def port() -> AsyncIterator[int]:
-    """Of a server that is healthy but for its service `sick`."""
+    """Port of a server that is healthy but for its service `sick`."""
     servicer = health.aio.HealthServicer()
     await servicer.set("", Status.SERVING)
     await servicer.set("sick", Status.NOT_SERVING)

@@ -19,7 +19,7 @@ from tests.support.virtual_time import in_virtual_time
 
 @in_virtual_time
 async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
-    """Their agents have reported elsewhere or fallen silent: a heartbeat sent now would be older than it looks."""
+    """Their agents have reported elsewhere or fallen silent: a heartbeat sent now would look newer than it is."""
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         heartbeats = running.registry.replica.heartbeats

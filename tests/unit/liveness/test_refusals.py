@@ -15,7 +15,7 @@ from serving.clock import ManualClock
 
 @pytest.fixture
 def refusals() -> Refusals:
-    """Of a replica that has read nothing yet."""
+    """Refusals of a replica that has read nothing yet."""
     clock = ManualClock()
     return Refusals(Cache(HqKeys()), Tracker(LivenessTimes(), clock), clock)
 

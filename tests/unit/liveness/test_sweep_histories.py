@@ -46,7 +46,7 @@ async def silence_one(simulation: Simulation) -> None:
 
 
 async def change_times(simulation: Simulation) -> None:
-    """Of agents that report or are silent, through replicas that may be cut off from the store."""
+    """Histories of agents that report or are silent, through replicas that may be cut off from the store."""
     for agent in simulation.rng.sample(simulation.agents, 3):
         with suppress(ServiceError):
             await simulation.change_times(agent, simulation.rng.choice(TIMES))

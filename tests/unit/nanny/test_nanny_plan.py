@@ -28,7 +28,7 @@ def described(prune: bool = False, **value: Any) -> UploadIntent:
 
 
 def stored(*revisions: str, ready: str = "", node: str = "n1", secrets: int = 0) -> model.Instance:
-    """As HQ would answer."""
+    """What HQ would answer."""
     instance = model.Instance()
     instance.meta.id, instance.meta.service_id, instance.meta.version, instance.meta.uid = "web-1", "web", 7, 99
     instance.spec.node_name = node

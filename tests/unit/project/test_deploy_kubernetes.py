@@ -31,7 +31,7 @@ pytestmark = pytest.mark.parametrize("folder", FOLDERS)
 
 
 def objects(folder: str, *kinds: str) -> list[Json]:
-    """Of the files that the folder's kustomization names."""
+    """Objects in the files that the folder's kustomization names."""
     wanted = kustomization(folder)["resources"]
     found = [each for name in wanted for each in yaml.safe_load_all((ROOT / folder / name).read_text())]
     return [each for each in found if not kinds or each["kind"] in kinds]
@@ -60,7 +60,7 @@ def selected(folder: str, selector: Json) -> list[Json]:
 
 
 def values(container: Json) -> list[str]:
-    """Of variables and arguments."""
+    """Values of variables and arguments."""
     own = [each["value"] for each in container.get("env", ()) if "value" in each]
     return [*own, *(word.partition("=")[2] or word for word in container.get("args", ()))]
 

@@ -50,7 +50,7 @@ def test_the_index_lists_every_page() -> None:
 
 
 def test_pages_that_are_named_without_a_link_exist() -> None:
-    """As `docs/x.md`, in pages and in messages."""
+    """Names like `docs/x.md`, in pages and in messages."""
     sources = [*PAGES, *(path for package in ("clients", "hq", "serving") for path in (ROOT / package).rglob("*.py"))]
     missing = {
         f"{source.relative_to(ROOT)}: {name}"

@@ -120,7 +120,7 @@ def words_of(path: tuple[str, ...], command: click.Command, files: dict[str, str
 
 
 def good_value(param: click.Parameter, files: dict[str, str]) -> str:
-    """Of a credential, or of what has to be given; empty: it is left out."""
+    """A good value for a credential, or for a required option; empty: it is left out."""
     flag = param.opts[0]
     if kind := next((one for one in files if flag == f"--{one}" or flag.endswith(f"-{one}")), ""):
         return files[kind]

@@ -34,7 +34,7 @@ def epoch_after(replica: Replica) -> tuple[bytes, bytes]:
 
 
 async def begin_to_restore(store: MemoryStore, replica: Replica) -> None:
-    """As `hq restore --replace` does; instance "a" is gone, for it is not put back yet."""
+    """Begin like `hq restore --replace`; instance "a" is gone until it is put back."""
     await store.commit((), [Write((), ((NAMES.restore, b"mark"), epoch_after(replica)))], 1)
     await store.commit((), [Write((), (), (NAMES.spec("a"), NAMES.status("a")))], 1)
 

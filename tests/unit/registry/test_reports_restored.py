@@ -31,7 +31,7 @@ async def taken_back(simulation: Simulation, registry: Registry, since: Callable
 
 
 async def two_agents(simulation: Simulation, registry: Registry) -> list[Reporter]:
-    """Of the two revisions of one instance; both have reported."""
+    """Agents of the two revisions of one instance; both have reported."""
     made = instance("a", revisions=("r1", "r2", "r3"))
     await registry.writes.create(made, "", simulation.now + 5, validate_only=False)
     agents = [Reporter(simulation, "a", revision) for revision in ("r1", "r2")]

@@ -219,7 +219,7 @@ def test_two_processes_cannot_write_the_same_file(tmp_path: Path) -> None:
 def test_a_line_of_which_a_part_could_be_written_is_taken_back_or_told_by_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_grows: bool
 ) -> None:
-    """As on a disk that becomes full; `only_grows`: nothing can be taken out of the file again."""
+    """A disk that becomes full; `only_grows`: the file cannot be truncated either."""
 
     def partly(descriptor: int, data: bytes) -> int:
         return real(descriptor, data[:40])

@@ -75,7 +75,7 @@ async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() 
 
 
 def test_what_was_refused_is_not_kept_whole_until_the_minute_is_over() -> None:
-    """Of each method and outcome a line waits: with keys of megabytes, gigabytes."""
+    """A line of each method and outcome waits: with keys of megabytes that would be gigabytes."""
     lines = list[AuditLine]()
     denials = Denials(lines.append, ManualClock())
     for _ in range(2):

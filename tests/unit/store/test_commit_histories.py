@@ -99,7 +99,7 @@ class History:
         return record.modified if record else 0
 
     async def _change_the_session(self) -> None:
-        """As heartbeats do."""
+        """Change the session, as heartbeats do."""
         await asyncio.sleep(self.rng.uniform(0, 10))
         await self.parts.session.change()
 

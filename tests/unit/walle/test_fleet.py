@@ -102,7 +102,9 @@ def switch_goes_dark(life: Life) -> None:
 
 
 def controllers_die(life: Life) -> None:
-    """Of a quarter of the hosts, some of which break: their repairs are given up, and hold nothing."""
+    """Controllers of a quarter of the hosts die. Some of these hosts break: their repairs are given up and hold
+    nothing.
+    """
     fleet = life.fleet
     fleet.truth.dead_bmc = set(fleet.hosts[::4])
     for name in fleet.hosts[:12:4]:

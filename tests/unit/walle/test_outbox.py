@@ -46,7 +46,7 @@ async def storing() -> Storing:
 
 @pytest.fixture
 async def outbox(storing: Storing) -> Outbox:
-    """Of a process that does not run."""
+    """An outbox of a process that does not run."""
     shared = ServerContext(Limits(), SystemClock(), RequestIds("one"))
     parts = ControlConfig("/walle/", "one"), "test", pretending(), MemoryStore(), shared, random.Random(1), ANYWHERE
     made = WalleServer(*parts).automaton.outbox

@@ -31,7 +31,7 @@ INITIAL_WINDOW, MAX_FRAME = frames.INITIAL_WINDOW_SIZE, frames.MAX_FRAME_SIZE
 
 
 def windows(machine: Http2Machine, stream: int = MIB, connection: int = 64 * MIB) -> None:
-    """As a client opens them that wants much."""
+    """Open the windows of a client that reads fast."""
     tell(machine, frames.settings({INITIAL_WINDOW: stream}), window_update(0, connection))
     machine.outgoing.take()
 
