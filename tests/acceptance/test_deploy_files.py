@@ -49,7 +49,7 @@ def test_settings_in_deploy_files_are_settings_of_the_commands() -> None:
     assert {(path, name) for path, name in named if name not in KNOWN} == set()
 
 
-def test_the_cas_of_servers_of_callers_and_of_etcd_are_three_files() -> None:
+def test_servers_callers_and_etcd_each_have_their_own_ca_file() -> None:
     kinds = {"ETCD_CA": "etcd-ca.crt", "CLIENT_CA": "client-ca.crt"}
     kinds |= dict.fromkeys(("HQ_CA", "SERVER_CA", "LOCATION_CA"), "server-ca.crt")
     named = set()

@@ -166,7 +166,7 @@ async def test_a_restored_backup_is_believed_however_little_it_holds(
 
 
 @pytest.mark.long
-async def test_what_most_agents_report_again_is_believed_and_that_is_kept(
+async def test_an_epoch_is_trusted_once_most_agents_report_and_that_is_stored(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd
 ) -> None:
     etcd = etcd_of_own

@@ -77,7 +77,7 @@ async def test_replicas_that_live_shorter_than_the_timeout_expire_the_dead_and_n
     assert "were silent before this start" in replica.log_text()
 
 
-async def test_a_start_says_since_when_it_knows_of_silence(replicas: Replicas, etcd: SharedEtcd) -> None:
+async def test_a_start_logs_since_when_silence_is_known(replicas: Replicas, etcd: SharedEtcd) -> None:
     replica = await replicas.start([etcd.endpoint], etcd.prefix, *FLAGS)
     async with replica.stub() as stub:
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("dead")))

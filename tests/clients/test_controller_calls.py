@@ -94,7 +94,7 @@ def test_the_next_process_is_asked_with_the_same_id(servers: Servers, closed_por
     assert at_first["x-request-id"] == at_second["x-request-id"] != ""
 
 
-def test_what_no_other_process_would_answer_differently_is_final(servers: Servers) -> None:
+def test_errors_that_no_other_process_would_change_are_final(servers: Servers) -> None:
     (first, _), (second, other) = servers.answer(grpc.StatusCode.NOT_FOUND), servers.answer()
     assert end(cms(first, second), "PutBudget", ORDER, writing=True) == Exit.NOT_FOUND
     assert other.asked == []

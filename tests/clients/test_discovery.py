@@ -64,9 +64,7 @@ async def test_callbacks_plain_and_async_are_told_in_order(history: History, tel
     assert plain == slow == history.steps
 
 
-async def test_who_subscribes_later_begins_with_all_that_is_there(
-    history: History, telling: list[TellingReplica]
-) -> None:
+async def test_a_late_subscriber_starts_with_the_full_state(history: History, telling: list[TellingReplica]) -> None:
     history.write("web-1", "web-2")
     async with discovery(telling).service("web", port="http") as web:
         await web.ready()

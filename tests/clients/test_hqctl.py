@@ -47,7 +47,7 @@ async def test_the_filter_is_made_of_all_options(replica: FakeReplica) -> None:
     assert "No instance matches" in done.err
 
 
-async def test_what_get_prints_as_yaml_can_be_edited_and_applied(replica: FakeReplica) -> None:
+async def test_yaml_printed_by_get_can_be_edited_and_applied(replica: FakeReplica) -> None:
     stored = replica.stored.put(instance("web-1"))
     shown = await hqctl(replica.address, "get", "web-1", "-o", "yaml")
     edited = shown.out.replace("node-1", "node-2")

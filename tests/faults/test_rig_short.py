@@ -41,7 +41,7 @@ async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_p
 
 @pytest.mark.long
 @pytest.mark.timeout(600)
-async def test_what_memory_has_to_prove_itself_against_breaks_no_promise(tmp_path: Path) -> None:
+async def test_foreign_compactions_and_quick_restarts_break_no_promise(tmp_path: Path) -> None:
     """A stranger's compactions at deletions that a replica does not hear of, and restarts faster than the timeout."""
     run = Run(Settings(newest_of("3.6"), tmp_path, 15, 15.0, 0.9, SMALL), print)
     cut_off, slowed = (Order(1.0, STRANGER, target, (target + 1) % 3, 3.0, 0.9 - 0.6 * target) for target in (0, 1))

@@ -57,7 +57,7 @@ async def test_renewed_certificates_are_shown_without_a_failed_call(replica: Ser
     assert len(connections) == 10
 
 
-async def test_what_a_caller_asks_is_asked_with_its_token_which_counts(replica: Served, files: Secured) -> None:
+async def test_calls_are_passed_on_with_the_callers_token_and_rights(replica: Served, files: Secured) -> None:
     own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     channel = ReplicaChannel(replica.addresses.grpc_mtls, dialer(files, own, [0.0]))
     try:

@@ -121,7 +121,7 @@ async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(start_pai
         assert error.code() in (Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION)
 
 
-async def test_who_asks_for_an_instance_that_nobody_shows_is_answered_as_fresh_as_demanded(
+async def test_not_found_is_as_fresh_as_the_caller_demands(
     start_pair: StartPair,
 ) -> None:
     east, west, gateway = await start_pair()

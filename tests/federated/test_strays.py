@@ -15,7 +15,7 @@ from tests.federated.fake_location import FakeReplica
 Code = grpc.StatusCode
 
 
-async def test_what_a_replica_of_another_cluster_says_is_not_taken_for_the_locations_answer(
+async def test_answers_of_a_replica_of_another_cluster_are_not_taken_for_the_locations(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, other = await start_locations("east", "other")

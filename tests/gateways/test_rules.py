@@ -199,7 +199,7 @@ async def test_hq_away_at_the_first_start_is_unknown_until_it_is_there(started: 
 
 
 @pytest.mark.long
-async def test_what_was_said_last_stands_while_hq_is_away_and_after_the_gateway_was_killed(started: Programs) -> None:
+async def test_last_known_answers_are_served_while_hq_is_away_and_after_a_gateway_crash(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
     await hq.put("web-2", host="10.0.0.2", is_ready=False)

@@ -13,7 +13,7 @@ from tests.support.store_link import Link
 NAMES = HqKeys()
 
 
-async def test_what_was_deleted_and_compacted_while_a_replica_was_cut_off_is_gone_within_5_s_of_reconnecting(
+async def test_deletions_compacted_during_a_cut_are_applied_within_5_s_of_reconnecting(
     own_etcd: OwnEtcd,
 ) -> None:
     etcd = await own_etcd()

@@ -51,7 +51,7 @@ def readable(row: DecisionRow, name: str, services: list[str] | None) -> bool:
 
 
 @pytest.mark.parametrize(("instances", "of_a"), [(200, [True, True]), (201, [True, True]), (201, [True, False])])
-async def test_what_takes_down_more_than_is_kept_is_for_who_may_read_everything(
+async def test_a_disruption_of_more_instances_than_recorded_is_for_readers_of_everything(
     instances: int, of_a: list[bool]
 ) -> None:
     """The first 200 places are of service `a`; who may read that one read of the task on `b`, too."""

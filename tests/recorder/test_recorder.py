@@ -105,9 +105,7 @@ async def test_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: R
 
 
 @pytest.mark.long
-async def test_what_happened_while_it_was_stopped_is_dated_when_it_was_found_behind_a_gap(
-    tmp_path: Path, hq: Registry
-) -> None:
+async def test_changes_during_a_stop_are_dated_when_found_after_a_gap(tmp_path: Path, hq: Registry) -> None:
     await hq.put("web-1")
     async with recording(tmp_path, hq) as history:
         await events(history, 1)

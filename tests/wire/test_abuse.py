@@ -77,7 +77,7 @@ async def test_one_peer_gets_only_its_share_of_the_streams(
 
 
 @limited(max_bodies_bytes_per_peer=100 * KIB)
-async def test_what_open_watches_ask_for_counts_among_the_bodies_of_their_peer(
+async def test_requests_of_open_watches_count_towards_their_peers_body_limit(
     neighbour: Neighbour, http: RawHttp, grpc_client: Client, admission: Admission
 ) -> None:
     order = "quiet:" + "x" * 40_000

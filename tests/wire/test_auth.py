@@ -92,7 +92,7 @@ async def test_two_tokens_in_one_call_are_refused_over_grpc(replica: Served, fil
     assert raised.value.details() == "2 headers authorization: send one"
 
 
-async def test_whoever_may_not_is_not_told_what_is_wrong_with_the_request(replica: Served, files: Secured) -> None:
+async def test_a_denied_caller_is_not_told_what_is_wrong_with_the_request(replica: Served, files: Secured) -> None:
     async with secured_http(replica, files) as client:
         answer = await client.post("/hq.v1.InstanceService/GetInstance", content=b"{", headers=_JSON)
     assert answer.status_code == 401

@@ -140,7 +140,7 @@ async def test_a_broken_policy_keeps_the_old_one_and_says_so(replica: Served, re
     assert not refresh(replica)
 
 
-async def test_what_anybody_may_read_names_the_file_at_fault_and_nothing_of_it(replica: Served, files: Secured) -> None:
+async def test_public_pages_name_a_faulty_file_and_none_of_its_contents(replica: Served, files: Secured) -> None:
     files.policy.write_text("roles: {confidential-name: [{identities: [x]}]}")
     assert refresh(replica) == "--policy: the changed file could not be loaded, see the log"
     async with secured_http(replica, files) as anybody:

@@ -92,7 +92,7 @@ async def test_every_way_to_write_a_descriptor_is_checked(as_: As) -> None:
     assert kept.service_id == "web"
 
 
-async def test_what_was_stored_before_stays_until_its_revision_names_another(
+async def test_an_old_secret_descriptor_stays_until_its_revision_names_another(
     replica: Served, files: Secured, as_: As
 ) -> None:
     await as_("sharing").call("CreateInstance", pb.CreateInstanceRequest(instance=naming("shared/db")))

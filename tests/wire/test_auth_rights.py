@@ -112,7 +112,7 @@ async def test_nobody_learns_where_a_foreign_instance_lives(as_: As) -> None:
         assert str(known.instance.meta.uid) not in words
 
 
-async def test_that_an_id_is_taken_is_told_without_its_version_to_those_who_may_not_read_it(as_: As) -> None:
+async def test_already_exists_hides_the_version_from_callers_who_may_not_read_the_instance(as_: As) -> None:
     for caller, service, told in (("web-uploader", "web", False), ("admin", "mail", True), ("admin", "web", False)):
         code, words = await as_(caller).refusal("CreateInstance", create("mail-1", service))
         assert (code, "version" in words) == ("ALREADY_EXISTS", told)

@@ -62,7 +62,7 @@ async def test_after_a_request_in_chunks_that_was_refused_half_way_no_more_are_s
 
 
 @small
-async def test_whoever_was_not_told_otherwise_may_send_the_next_request(http: RawHttp) -> None:
+async def test_a_connection_stays_usable_after_an_early_answer_without_close(http: RawHttp) -> None:
     """Like Go's client: the unread rest of the body, its end, and the next request arrive together."""
     async with http.connect() as connection:
         await connection.send(request_head("POST", "/x", {"transfer-encoding": "chunked"}) + chunk(KIB))

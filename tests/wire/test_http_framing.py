@@ -141,7 +141,7 @@ async def test_a_body_without_end_is_read_no_further_than_its_refusal_and_a_litt
     assert await still_answers(http)
 
 
-async def test_whoever_was_refused_early_may_end_its_body_and_go_on(http: RawHttp) -> None:
+async def test_a_client_refused_early_may_finish_its_body_and_continue(http: RawHttp) -> None:
     async with http.connect() as connection:
         await connection.send(
             f"POST /nowhere/Nothing HTTP/1.1\r\nhost: x\r\ncontent-length: {MAX_BODY}\r\n\r\n".encode()

@@ -24,7 +24,7 @@ def limits() -> Limits:
     return replace(Limits(), max_answers_bytes_per_peer=3 * MIB + 100 * KIB)
 
 
-async def test_what_a_peer_does_not_take_is_bounded_until_it_leaves(
+async def test_unread_data_of_a_slow_peer_is_bounded_until_it_leaves(
     grpc_port: int, grpc_client: Client, registry: FakeRegistry, admission: Admission
 ) -> None:
     async with shut_window(grpc_port) as greedy:

@@ -34,7 +34,7 @@ def limits() -> Limits:
     return replace(Limits(), max_bodies_bytes_per_peer=350 * KIB)
 
 
-async def test_what_a_small_body_becomes_is_counted_until_it_is_answered(
+async def test_the_decompressed_size_of_a_small_body_counts_until_it_is_answered(
     http: RawHttp, registry: FakeRegistry, admission: Admission
 ) -> None:
     body = gzip.compress(b'{"id":"wait:%s"}' % LARGE.encode())

@@ -288,7 +288,7 @@ SESSIONS = pytest.mark.parametrize(
 
 @SESSIONS
 @pytest.mark.parametrize("address", ["grpc_mtls", "http"])
-async def test_whoever_shows_a_certificate_of_a_withdrawn_ca_does_not_come_back_by_a_saved_session(
+async def test_tls_session_resumption_does_not_outlive_a_withdrawn_ca(
     files: Secured, address: str, version: ssl.TLSVersion, *, by_id: bool
 ) -> None:
     withdrawn = Authority(files.directory / "withdrawn", "withdrawn")

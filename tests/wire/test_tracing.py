@@ -106,9 +106,7 @@ async def test_over_http_it_is_the_same(
     assert f"{span.parent.span_id:016x}" == PARENT
 
 
-async def test_what_is_called_on_behalf_of_a_call_is_told_the_own_span(
-    tracing: Tracing, exporter: InMemorySpanExporter
-) -> None:
+async def test_outgoing_calls_carry_the_current_span(tracing: Tracing, exporter: InMemorySpanExporter) -> None:
     told: list[str] = []
 
     class Watched(FakeRegistry):

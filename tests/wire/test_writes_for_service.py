@@ -62,7 +62,7 @@ async def test_even_an_admins_write_for_a_service_changes_no_other_services_inst
     assert (await admin.call("GetInstance", GET)).instance == before
 
 
-async def test_what_is_out_of_reach_is_not_there_whatever_service_is_named(
+async def test_an_instance_out_of_reach_is_not_found_whatever_service_is_named(
     channel: tuple[Secured, grpc.aio.Channel],
 ) -> None:
     files, made = channel

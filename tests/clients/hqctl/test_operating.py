@@ -250,7 +250,7 @@ def test_a_count_of_nothing_is_a_number(hqctl: Hqctl, service: str) -> None:
     assert hqctl("count", service, "--no-headers").lines == [["0", "0", "0", "0"]]
 
 
-def test_what_nobody_has_reported_is_told_apart_from_what_is_not_ready(hqctl: Hqctl, service: str) -> None:
+def test_never_reported_is_shown_as_unknown_not_as_not_ready(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3", "4"))
     hqctl("report", f"{service}-1", "r1", "--ready")
     hqctl("report", f"{service}-2", "r1", "--not-ready")

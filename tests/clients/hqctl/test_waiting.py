@@ -70,7 +70,7 @@ def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str
 
 
 @pytest.mark.long
-async def test_who_lost_hq_meanwhile_is_not_told_that_nothing_happened(
+async def test_a_wait_that_lost_hq_does_not_report_that_nothing_happened(
     run: Callable[..., Done], replicas: list[FakeReplica]
 ) -> None:
     replica = replicas[0]

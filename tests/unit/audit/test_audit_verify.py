@@ -129,7 +129,7 @@ def test_a_log_that_was_made_anew_is_found_by_what_somebody_else_remembers(tmp_p
     assert verify("--expect", mark, tmp_path / "audit").exit_code == 1
 
 
-def test_what_the_last_check_said_is_met_by_the_files_that_go_on_from_there(tmp_path: Path) -> None:
+def test_a_later_audit_file_continues_from_the_last_verified_line(tmp_path: Path) -> None:
     """Files of each day can be checked alone."""
     mark = written(tmp_path / "audit", 20)
     (tmp_path / "audit").rename(tmp_path / "audit.1")

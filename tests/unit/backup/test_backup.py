@@ -38,7 +38,7 @@ class Breaking(MemoryStore):
         return done
 
 
-async def test_what_was_saved_is_there_again_and_nothing_of_the_replicas_that_ran() -> None:
+async def test_a_restore_brings_back_the_saved_records_and_no_replica_state() -> None:
     store = await filled()
     before = await state(store)
     empty = MemoryStore()
@@ -211,7 +211,7 @@ async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_bac
         assert [(one.name, one.read_bytes()) for one in tmp_path.iterdir()] == [("backup", b"another one's")]
 
 
-async def test_what_a_backup_left_that_was_killed_does_not_stop_the_next_one(tmp_path: Path) -> None:
+async def test_leftovers_of_a_killed_backup_do_not_stop_the_next_one(tmp_path: Path) -> None:
     """In a container every process may have the same number."""
     (tmp_path / f".backup.{os.getpid()}.part").write_bytes(b"half of one")
     await save_to(tmp_path / "backup", await filled(3), [PLACE], ManualClock(), nothing)

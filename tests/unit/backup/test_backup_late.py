@@ -65,7 +65,7 @@ async def test_a_beginning_that_comes_late_does_not_stop_what_is_served_again() 
     assert KEYS.restore.removeprefix(KEYS.prefix) not in await state(target)
 
 
-async def test_what_is_created_just_before_a_restore_begins_is_not_taken_away() -> None:
+async def test_an_instance_created_just_before_a_restore_survives_it() -> None:
     class Busy(MemoryStore):
         async def commit(self, guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
             if any(key == KEYS.restore for key, _ in writes[0].puts) and not self._live.get(KEYS.spec("acknowledged")):

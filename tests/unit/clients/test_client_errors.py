@@ -119,7 +119,7 @@ def test_a_status_of_an_unknown_number_is_unknown() -> None:
     assert decode_status(99, "", b"").code is Code.UNKNOWN
 
 
-def test_what_was_surely_not_processed_may_be_sent_again_unless_hq_said_it() -> None:
+def test_an_unsent_call_stored_nothing_unless_hq_said_otherwise() -> None:
     assert decode_status(14, "refused", b"", sent=False).nothing_stored
     status = status_pb2.Status(code=14)
     packed = any_pb2.Any()

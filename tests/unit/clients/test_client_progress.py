@@ -91,7 +91,7 @@ def test_a_resync_voids_the_token_and_is_shown() -> None:
     assert progress.resume_token == ""
 
 
-def test_what_a_gateway_has_shown_of_a_location_is_taken_back_after_a_cut_though_another_one_started_over() -> None:
+def test_a_location_is_resynced_after_a_cut_even_if_another_one_started_over() -> None:
     progress = WatchProgress()
     for name in ("east", "west"):
         progress.apply_message(

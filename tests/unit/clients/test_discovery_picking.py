@@ -136,7 +136,7 @@ def test_the_nearest_are_taken_while_there_are_any(rank: Rank, expected: set[str
     assert set(picked(chooser(*everyone, prefer=rank)[0], 12)) == expected
 
 
-def test_those_further_away_serve_when_the_nearest_fails_or_goes() -> None:
+def test_farther_endpoints_serve_when_the_nearest_fails_or_leaves() -> None:
     choose, listing = chooser(instance("a", node="n1"), instance("b", node="n2"), prefer=near(node="n1"))
     assert picked(choose, 2) == ["a", "a"]
     choose.ejections.record_failure(named(listing, "a"))

@@ -91,7 +91,7 @@ async def test_a_process_that_was_cut_off_writes_nothing_when_it_comes_back() ->
 
 
 @in_virtual_time
-async def test_no_effect_begins_half_a_term_after_its_intent_was_sent() -> None:
+async def test_no_effect_starts_later_than_half_a_lease_after_its_intent() -> None:
     async with Books(MemoryStore()) as books:
         await books.acting()
         intent = await books.controller.intend(books.controller.change())

@@ -60,7 +60,7 @@ async def test_a_refused_event_changes_nothing_and_says_why_each_time_it_is_sent
 
 
 @in_virtual_time
-async def test_what_is_too_large_to_be_stored_is_refused_and_stops_none_behind_it() -> None:
+async def test_a_write_too_large_for_etcd_is_refused_and_later_ones_go_on() -> None:
     """An agent of one node made its host's record too large, and nobody's checks were heard any more."""
     store = MemoryStore()
     async with Books(store) as books:

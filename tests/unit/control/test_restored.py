@@ -124,7 +124,7 @@ def test_nobody_who_has_seen_more_than_the_snapshot_holds_acts_before_it_is_open
     play(seed)
 
 
-def test_who_has_seen_nothing_that_the_snapshot_lacks_acts_until_somebody_who_has_comes_back() -> None:
+def test_replicas_without_newer_knowledge_act_until_one_with_it_returns() -> None:
     """The limit of a restore under running processes, as docs/operations.md says it."""
 
     async def main() -> None:

@@ -175,7 +175,7 @@ def test_pages_are_complete_in_order_and_without_doubles(
     st.integers(1, 4),
     st.lists(st.tuples(st.sampled_from(NAMES), IDS, st.booleans()), max_size=20),
 )
-def test_what_stays_while_pages_are_read_is_seen_exactly_once(
+def test_an_instance_that_stays_is_on_exactly_one_page(
     world: dict[str, tuple[set[str], int]], page_size: int, changes: list[tuple[str, str, bool]]
 ) -> None:
     lists = [FakeList(name, set(ids), largest) for name, (ids, largest) in world.items()]

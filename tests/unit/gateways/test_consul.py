@@ -264,7 +264,7 @@ async def test_indexes_grow_and_have_no_more_than_the_14_digits_that_lua_keeps_o
         assert indexes[-1] < 10**14
 
 
-async def test_what_is_said_of_an_instance_has_a_number_that_changes_with_it_and_with_nothing_else() -> None:
+async def test_the_version_of_an_instances_answer_changes_with_it_alone() -> None:
     ask = asking()
 
     async def numbers() -> list[int]:

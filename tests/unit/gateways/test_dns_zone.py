@@ -179,7 +179,7 @@ async def test_a_host_with_two_addresses_is_one_target_with_both() -> None:
         ("web-1.inst.db.service.hq.internal.", "A", "NXDOMAIN"),
     ],
 )
-def test_what_has_no_records_is_denied_with_the_start_of_authority(name: str, kind: str, code: str) -> None:
+def test_a_name_without_records_is_answered_with_the_soa(name: str, kind: str, code: str) -> None:
     said = asking(*THREE, heard=["east", "west"])(name, kind)
     assert (dns.rcode.to_text(said.rcode()), said.answer) == (code, [])
     [soa] = said.authority

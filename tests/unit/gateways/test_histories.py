@@ -140,9 +140,7 @@ class WholeClient:
 
 
 @given(st.lists(CHANGES, max_size=15), st.integers(1, 3))
-def test_who_asks_with_the_index_of_the_last_answer_at_whichever_gateway_misses_nothing(
-    steps: list[tuple[Any, ...]], count: int
-) -> None:
+def test_a_blocking_query_continues_at_any_gateway_without_a_gap(steps: list[tuple[Any, ...]], count: int) -> None:
     async def follow() -> None:
         gateways = [Asking(picture_of()) for _ in range(count)]
         shown: list[str] = []

@@ -95,7 +95,7 @@ def test_listeners_hear_of_the_services_that_changed_and_of_no_others() -> None:
     assert pictured.told == [["db"], ["shop", "web"]]
 
 
-def test_all_hear_of_a_step_that_makes_the_list_complete() -> None:
+def test_completing_the_list_notifies_all_subscribers() -> None:
     pictured = picture_of(known("web-1"), unheard=["west"])
     pictured.told.clear()
     pictured.condition.heard, pictured.condition.unheard = frozenset(LOCATIONS), frozenset()

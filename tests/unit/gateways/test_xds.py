@@ -292,7 +292,7 @@ def test_a_client_of_all_of_many_services_is_served() -> None:
         assert method.parse(request.SerializeToString()) == request
 
 
-def test_what_names_mean_is_kept_for_as_many_as_one_stream_may_want(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resolved_names_are_cached_for_as_many_as_one_stream_may_request(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateways.xds.resources._MOST_TARGETS", 2)
     one = client(*THREE)
     kept = [one.resources.target(name) for name in ("a", "b", "c", "d")]
@@ -438,7 +438,7 @@ def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
     assert endpoints(one.due()) == []
 
 
-def test_who_wants_all_clusters_is_sent_none_before_there_is_a_list() -> None:
+def test_a_wildcard_subscription_gets_nothing_before_the_list_is_known() -> None:
     one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
@@ -449,9 +449,7 @@ def test_who_wants_all_clusters_is_sent_none_before_there_is_a_list() -> None:
 
 
 @pytest.mark.parametrize(("version", "at_first"), [("", ["web"]), ("7", [])])
-def test_who_has_clusters_already_loses_none_to_a_location_that_was_never_heard(
-    version: str, at_first: list[str]
-) -> None:
+def test_clusters_are_kept_while_another_location_was_never_heard(version: str, at_first: list[str]) -> None:
     one = client(*THREE[:2], heard=["east"], unheard=["west"])
     assert [message.name for message in one.wants(CDS, version_info=version).get(CDS, ())] == at_first
     one.pictured.drop(("east", "web-1"), ("east", "web-2"))

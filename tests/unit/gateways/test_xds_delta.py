@@ -124,7 +124,7 @@ def test_only_the_names_that_changed_are_sent() -> None:
 
 
 @pytest.mark.parametrize("first", [[], ["*"]], ids=["without a name", "with a star"])
-def test_who_wants_all_clusters_hears_of_new_services_and_of_those_that_are_no_more(first: list[str]) -> None:
+def test_a_wildcard_subscription_gets_new_and_removed_services(first: list[str]) -> None:
     one = client(*THREE)
     assert one.wants(CDS, *first) == ["web"]
     one.pictured.put(known("db-1", "db"))
@@ -161,7 +161,7 @@ def test_a_name_asked_for_again_is_sent_again() -> None:
     assert one.wants(EDS, "web") == ["web"]
 
 
-def test_who_comes_back_to_another_gateway_is_sent_what_differs() -> None:
+def test_a_reconnect_to_another_gateway_sends_only_differences() -> None:
     one = client(*THREE, known("db-1", "db"), known("old-1", "old"))
     one.wants(CDS)
     one.wants(EDS, "web", "db")
@@ -171,7 +171,7 @@ def test_who_comes_back_to_another_gateway_is_sent_what_differs() -> None:
 
 
 @pytest.mark.parametrize("name", ["web;odd", "", "secret", "web" + ";a=b" * 21])
-def test_what_does_not_exist_for_a_client_is_removed_at_once_and_once(name: str) -> None:
+def test_a_name_that_a_client_may_not_see_is_removed_at_once_and_once(name: str) -> None:
     one = client(*THREE, known("s-1", "secret"), may_read=lambda service: service != "secret")
     assert one.wants(LDS, name) == [f"-{name}"]
     one.pictured.put(known("s-2", "secret"))
@@ -276,7 +276,7 @@ def test_a_change_of_an_instance_makes_no_envoy_look_at_all_there_is(form: type[
     assert "web" in looked
 
 
-def test_who_wants_all_and_comes_back_with_something_stale_is_sent_it_once() -> None:
+def test_a_wildcard_resubscription_with_a_stale_version_is_sent_once() -> None:
     one = client(*THREE, known("db-1", "db"))
     one.wants(CDS)
     one.versions[CDS]["web"] = "stale"

@@ -32,7 +32,7 @@ def board_of(*instances: instance_pb2.Instance) -> Board:
     return board
 
 
-def test_those_not_ready_come_first_and_those_left_out_are_counted() -> None:
+def test_not_ready_instances_come_first_and_omitted_ones_are_counted() -> None:
     board = board_of(one("a", ready=True), one("b", ready=False), one("c", ready=True))
     assert ids(board) == ["b", "a", "c"]
     assert board.title() == "2 of 3 instances ready, up to date"

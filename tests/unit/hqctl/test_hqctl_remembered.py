@@ -12,7 +12,7 @@ def told(replica: str, *versions: int) -> admin_pb2.ListTransitionsResponse:
     return admin_pb2.ListTransitionsResponse(transitions=moves, source=pb.Source(replica=replica))
 
 
-def test_what_one_replica_missed_before_its_start_another_one_tells() -> None:
+def test_transitions_that_one_replica_missed_come_from_another() -> None:
     found = merged_transitions([told("hq-2", 9), told("hq-1", 9, 7, 4), told("hq-3")], limit=10)
     assert [one.version for one in found.transitions] == [9, 7, 4]
     assert [source.replica for source in found.sources] == ["hq-2", "hq-1", "hq-3"]

@@ -106,7 +106,7 @@ def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
 
 
 @pytest.mark.parametrize("reason", ["DEADLINE_EXCEEDED", "SHUTTING_DOWN"])
-def test_what_hq_says_was_not_stored_is_not_called_unknown(reason: str) -> None:
+def test_a_write_that_hq_says_was_not_stored_is_not_called_unknown(reason: str) -> None:
     words = "conflict: web-1 kept changing until the deadline; nothing was stored, retry"
     error = HqApiError(Code.DEADLINE_EXCEEDED, words, reason=reason, from_hq=True)
     assert "may or may not be stored" not in sentence(error, writing=True)

@@ -51,7 +51,7 @@ def test_a_second_run_changes_nothing(tmp_path: Path) -> None:
     assert contents(tmp_path) == before
 
 
-def test_what_is_the_operators_own_stays_and_reaches_every_machine(tmp_path: Path) -> None:
+def test_operators_own_settings_are_kept_and_reach_every_machine(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "config/policies/hq.yaml").write_text("roles: {}\n")
     (tmp_path / "config/hq.env").write_text("HQ_GRACE=30s\n")
@@ -242,7 +242,7 @@ def test_a_machine_that_is_no_longer_named_loses_its_folder(tmp_path: Path) -> N
         ((*_ASKED[:2], "--node", "a=10.0.0.1", "--etcd", "b=10.0.0.1"), "two machines have one address"),
     ],
 )
-def test_what_cannot_be_made_is_refused_with_the_field_and_nothing_is_written(
+def test_impossible_settings_are_refused_by_field_and_nothing_is_written(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
     code, output = run_init(str(tmp_path / "ams"), *words)

@@ -171,7 +171,7 @@ def silent() -> pb.InstanceFilter:
 
 
 @in_virtual_time
-async def test_what_was_silent_before_a_restart_does_not_make_the_guard_hold() -> None:
+async def test_silence_from_before_a_restart_does_not_trigger_the_guard() -> None:
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         await create(simulation, *(f"dead-{n}" for n in range(40)), node="node-9")

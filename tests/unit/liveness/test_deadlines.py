@@ -104,7 +104,7 @@ def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than
     assert expired(deadlines, clock) == [A]
 
 
-def test_who_is_heard_during_a_gap_gains_no_more_than_a_timeout_after_it(
+def test_a_heartbeat_during_a_gap_extends_the_deadline_by_one_timeout_at_most(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     """What the watch replays at the end of an outage must not move a deadline by the outage once more."""

@@ -144,7 +144,7 @@ def test_refused_reports_postpone_an_expiry_by_at_most_one_timeout(history: list
 
 @given(st.lists(st.integers(1, 18), min_size=20, max_size=40))
 @settings(deadline=None)
-def test_who_is_refused_and_keeps_trying_expires_after_two_timeouts_and_not_before(pauses: list[int]) -> None:
+def test_refused_agents_that_keep_trying_expire_after_exactly_two_timeouts(pauses: list[int]) -> None:
     deadlines, now = Deadlines[RevisionKey](TIMES), 0.0
     deadlines.record_contact(KEYS[0], now)
     for pause_s in [*pauses, *[18] * 10]:

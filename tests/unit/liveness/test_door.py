@@ -58,7 +58,7 @@ def test_without_a_probe_for_ten_seconds_it_is_shut_and_nobody_who_probes_means_
     assert "probe" in wall.door.why
 
 
-def test_what_is_used_up_comes_back_after_a_whole_timeout_with_it_open(wall: Wall) -> None:
+def test_forgiveness_is_restored_after_a_whole_timeout_without_an_outage(wall: Wall) -> None:
     wall.failing = "refused"
     wall.pass_time(400)
     wall.failing = ""

@@ -193,7 +193,7 @@ def test_expiries_of_other_replicas_use_the_pace_up() -> None:
 
 @given(st.lists(st.floats(0, 5), min_size=1, max_size=60), st.floats(0.5, 1_000))
 @settings(deadline=None)
-def test_whoever_takes_all_that_is_allowed_keeps_to_the_rate(pauses: list[float], rate: float) -> None:
+def test_expiries_that_use_every_allowance_keep_to_the_rate(pauses: list[float], rate: float) -> None:
     pace, now, expiries = ExpiryPace(), 0.0, 0
     for pause_s in pauses:
         now += pause_s

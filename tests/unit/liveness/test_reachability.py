@@ -93,7 +93,7 @@ def test_silence_stands_still_as_soon_as_the_gap_is_noticed(world: World) -> Non
     assert world.silence_s() == pytest.approx(100)
 
 
-def test_a_pause_of_the_process_is_a_gap_whether_the_look_or_the_next_proof_comes_first(world: World) -> None:
+def test_a_process_pause_is_a_gap_whichever_check_runs_first(world: World) -> None:
     world.prove()
     world.pass_time(100)
     world.clock.advance(600)

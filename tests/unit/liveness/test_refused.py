@@ -182,7 +182,7 @@ def test_a_refusal_of_a_while_expires_nobody_and_leaves_nothing_behind() -> None
     assert simulated(scene).false_expiries() == []
 
 
-def test_who_does_not_try_is_not_spared_because_others_are_refused() -> None:
+def test_silent_agents_expire_even_if_others_are_refused() -> None:
     async def scene(simulation: Simulation) -> None:
         [dead, *others] = simulation.agents
         Refusing(simulation.replicas[0], OURS[Overloaded], {agent.key for agent in others})

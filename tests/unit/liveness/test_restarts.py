@@ -126,7 +126,7 @@ async def test_what_is_heard_in_the_replay_counts() -> None:
 
 
 @in_virtual_time
-async def test_who_was_heard_since_a_checkpoint_is_not_silent_by_it(tmp_path: Path) -> None:
+async def test_heartbeats_after_a_checkpoint_are_not_lost_by_starting_from_it(tmp_path: Path) -> None:
     async with Simulation(compact_every_s=300.0, checkpoint=str(tmp_path / "checkpoint")) as simulation:
         first, second = [await simulation.start_replica() for _ in range(2)]
         await simulation.add_agents(4, 3)

@@ -139,7 +139,7 @@ def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_expired(a
 
 @pytest.mark.long
 @in_virtual_time
-async def test_what_cannot_be_expired_does_not_stand_in_the_way_of_others() -> None:
+async def test_an_instance_that_cannot_be_expired_does_not_block_others() -> None:
     async with Simulation(timeout_s=60, interval_s=18, guard_share=1.0) as simulation:
         expiries = (await simulation.start_replica()).registry.replica.liveness.sweep._expiries
         await simulation.add_agents(150, 3)

@@ -66,7 +66,7 @@ def test_when_30_percent_fall_silent_expiries_wait_for_one_timeout_and_then_go_a
 
 
 @pytest.mark.long
-def test_who_comes_back_while_the_guard_holds_was_never_not_ready() -> None:
+def test_an_agent_that_returns_while_the_guard_holds_stays_ready() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation)
@@ -180,7 +180,7 @@ def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> N
 
 
 @pytest.mark.long
-def test_who_is_still_silent_after_planned_work_is_expired_a_timeout_after_it() -> None:
+def test_silence_after_planned_work_expires_one_timeout_later() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation)

@@ -163,7 +163,7 @@ def test_a_clock_a_day_off_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("outage_s", [30, 1_800])
-def test_who_is_silent_before_and_after_an_outage_is_expired_later_by_no_more_than_the_outage_and_a_chance(
+def test_an_outage_delays_an_expiry_by_its_length_and_one_chance_at_most(
     outage_s: float,
 ) -> None:
     async def scene(simulation: Simulation) -> None:

@@ -105,7 +105,7 @@ def test_on_a_node_under_planned_work_nothing_is_silent_and_nothing_is_expected(
     assert list(stage.tracker.deadlines.expired_keys(stage.clock.now())) == [RevisionKey("b", "r1")]
 
 
-def test_what_was_expired_on_a_node_before_or_under_planned_work_is_in_no_number(stage: CacheAndTracker) -> None:
+def test_expiries_under_planned_work_are_not_counted(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.expire(R1)

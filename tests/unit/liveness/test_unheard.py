@@ -43,7 +43,7 @@ def test_the_end_of_planned_work_is_no_report(clock: ManualClock, deadlines: Dea
     assert deadlines.unheard_s(A, clock.now()) is None
 
 
-def test_what_was_learned_in_a_gap_may_have_come_at_its_beginning(
+def test_a_report_seen_during_a_gap_counts_from_the_gaps_beginning(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     clock.advance(50)

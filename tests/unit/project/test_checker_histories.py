@@ -145,7 +145,7 @@ def words(events: Iterable[Event], limits: Limits) -> set[str]:
     return {violation.word for violation in violations(events, limits)}
 
 
-def test_what_was_deleted_may_not_be_shown_later_than_memory_was_compared() -> None:
+def test_a_deleted_instance_is_not_shown_after_memory_was_compared() -> None:
     assert "GHOST" not in words([*DELETED, find(3, A_AT_3, 159 * S)], GHOSTS)
     late = find(3, A_AT_3, 161 * S)
     assert words([*DELETED, late], GHOSTS) == {"GHOST"}
@@ -169,7 +169,7 @@ def report(at_s: int, marker: str = "up") -> Op:
     return Op(at_s, "agent", "report", at_s * S, at_s * S + 1, OK, "a", write=Write(marker, revision_id="r1"))
 
 
-def test_what_is_dead_may_not_be_ready_for_longer_than_the_timeout_and_what_faults_forgive() -> None:
+def test_a_dead_instance_is_ready_no_longer_than_timeout_plus_allowed_fault_time() -> None:
     """Reported once at second 1; expired at second 40, or never; seen until second 60."""
     limits = Limits(gone_s=45, forgiven_s=10)
     living = [*CREATED, replace(ready(3), seen_ns=S), replace(report(0), return_ns=S + 1)]

@@ -142,7 +142,7 @@ def test_credentials_come_together() -> None:
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_what_does_not_exist_is_a_usage_error_that_names_it(program: str) -> None:
+def test_an_unknown_flag_is_a_usage_error_that_names_it(program: str) -> None:
     answer = CliRunner().invoke(cli(program), ["--no-such-flag"])
     assert answer.exit_code == Exit.USAGE
     assert "--no-such-flag" in answer.output
@@ -150,7 +150,7 @@ def test_what_does_not_exist_is_a_usage_error_that_names_it(program: str) -> Non
 
 @pytest.mark.parametrize("is_before", [True, False])
 @pytest.mark.parametrize("program", ASK)
-def test_who_cannot_be_reached_is_named_with_the_next_step(program: str, is_before: bool) -> None:
+def test_an_unreachable_server_is_named_with_the_next_step(program: str, is_before: bool) -> None:
     """Wherever the options of all commands stand."""
     where = {"hqctl": "--server", "nanny": "--nanny", "walle": "--server"}[program]
     options = [where, "127.0.0.1:1", "--timeout", "5s", "-o", "json"]

@@ -28,7 +28,7 @@ def is_used() -> bool:
     return len(sys.meta_path) > before
 
 
-def test_what_was_compiled_of_these_sources_is_used_and_found_before_them(folder: Path) -> None:
+def test_compiled_modules_of_these_sources_are_preferred(folder: Path) -> None:
     assert is_used()
     spec = sys.meta_path[0].find_spec("serving.h2.machine", None)
     assert spec is not None

@@ -37,6 +37,6 @@ def test_no_page_and_no_message_installs_a_strangers_package_by_our_name() -> No
     assert strangers == []
 
 
-def test_what_messages_name_for_traces_is_what_the_extra_holds() -> None:
+def test_messages_about_tracing_name_the_packages_of_the_otel_extra() -> None:
     wanted = [Requirement(each).name for each in PROJECT["optional-dependencies"]["otel"]]
     assert f'pip install {" ".join(wanted)}"' in (ROOT / "serving/flags.py").read_text()

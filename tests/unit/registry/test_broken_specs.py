@@ -39,7 +39,7 @@ async def test_who_names_the_version_that_is_shown_is_told_that_reading_again_do
             await update(registry, instance("a", text="new"), None, Precondition(before.meta.version))
 
 
-async def test_who_applies_what_was_never_readable_is_told_to_delete_it_first() -> None:
+async def test_applying_over_an_unreadable_record_says_to_delete_it_first() -> None:
     async with running() as registry:
         await spoil(registry, "a")
         (refused,) = await registry.apply.apply([instance("a")], "", soon(), validate_only=False)
@@ -47,7 +47,7 @@ async def test_who_applies_what_was_never_readable_is_told_to_delete_it_first() 
         assert "delete the instance first" in str(refused.error)
 
 
-async def test_who_deletes_what_a_record_that_cannot_be_read_never_had_is_told_so() -> None:
+async def test_deleting_an_absent_part_of_an_unreadable_record_says_so() -> None:
     async with running() as registry:
         await create(registry, instance("a"))
         await spoil(registry, "a")

@@ -36,7 +36,7 @@ async def test_a_deploy_system_asks_for_descriptors_without_a_node_and_before_th
             await registry.revisions.get("a-1", "", "node-1")
 
 
-async def test_whoever_is_told_that_there_is_nothing_is_told_in_which_epoch() -> None:
+async def test_not_found_names_the_epoch() -> None:
     async with running() as registry:
         await create(registry, instance("a-1"))
         epoch = registry.freshness.source().epoch

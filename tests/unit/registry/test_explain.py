@@ -63,7 +63,7 @@ async def test_a_revision_of_the_spec_without_a_target_is_wanted_installed() -> 
 
 
 @in_virtual_time
-async def test_what_an_agent_says_that_came_back_not_ready_is_not_told_as_the_silence_before() -> None:
+async def test_a_not_ready_report_after_a_silence_is_not_explained_as_silence() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         agent = await ready(simulation, registry)

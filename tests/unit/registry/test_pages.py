@@ -62,7 +62,7 @@ async def test_all_pages_together_hold_each_match_once_and_in_order(
 
 @some
 @given(histories, st.lists(steps(spoiled=False), max_size=8), filters(), st.integers(1, 3))
-async def test_what_was_there_all_the_while_is_on_one_page_while_others_come_and_go(
+async def test_an_instance_that_stays_is_on_one_page_while_others_change(
     history: list[Step], meanwhile: list[Step], wanted: pb.InstanceFilter, page_size: int
 ) -> None:
     world, truth = World(), Truth()

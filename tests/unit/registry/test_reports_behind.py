@@ -31,9 +31,7 @@ async def reporting(registry: Registry) -> Reporter:
 
 
 @in_virtual_time
-async def test_who_begins_after_a_gap_that_holds_a_broken_spec_of_another_uid_is_told_that_the_instance_is_gone() -> (
-    None
-):
+async def test_a_watch_over_a_gap_with_an_unreadable_successor_reports_the_instance_gone() -> None:
     store = faulty()
     async with running(store, VirtualClock()) as registry:
         agent = await reporting(registry)

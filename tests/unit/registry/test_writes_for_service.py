@@ -112,7 +112,7 @@ async def test_a_replica_that_has_not_seen_the_id_become_the_services_asks_the_s
         await sent
 
 
-async def test_what_is_applied_for_a_service_is_created_for_no_other() -> None:
+async def test_apply_for_a_service_creates_instances_of_no_other() -> None:
     async with running() as registry:
         items = [instance("a", "web"), instance("b", "mail")]
         own, other = await registry.apply.apply(items, "", soon(), validate_only=False, service="web")

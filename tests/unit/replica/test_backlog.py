@@ -32,7 +32,7 @@ class Site:
         return self.fanout.backlog.size_bytes
 
 
-def test_what_waits_is_counted_once_however_many_have_to_read_it() -> None:
+def test_pending_bytes_are_counted_once_for_all_watchers() -> None:
     site = Site(MANY)
     watchers = [site.watch("a") for _ in range(100)]
     site.change("a", 100 * KB)
@@ -44,7 +44,7 @@ def test_what_waits_is_counted_once_however_many_have_to_read_it() -> None:
     assert site.waiting_bytes == 0
 
 
-def test_who_leaves_or_starts_over_gives_back_what_it_held() -> None:
+def test_bytes_held_by_a_watcher_are_released_when_it_leaves_or_resyncs() -> None:
     site = Site(MANY)
     query = Query(pb.InstanceFilter(instance_id=["a"]))
     for _ in range(3):
@@ -77,7 +77,7 @@ def test_many_readers_that_each_lag_a_little_are_bounded_together() -> None:
     assert "all watches together" in watchers[lost[0]].lost
 
 
-def test_what_came_just_now_cuts_nobody_who_could_not_read_it_yet() -> None:
+def test_a_watcher_is_not_cut_for_events_that_it_had_no_time_to_read() -> None:
     site = Site(100 * KB)
     watchers = [site.watch("a"), site.watch("b")]
     site.change("a", 150 * KB)

@@ -174,7 +174,7 @@ def test_a_list_goes_on_behind_an_id(history: list[Step], wanted: list[pb.Instan
 
 @some
 @given(histories, histories, filters())
-def test_what_was_lent_to_a_reader_does_not_change_under_it(
+def test_a_snapshot_given_to_a_reader_does_not_change(
     history: list[Step], later: list[Step], wanted: pb.InstanceFilter
 ) -> None:
     world = World()

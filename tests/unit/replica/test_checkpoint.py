@@ -115,9 +115,7 @@ def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytes
 
 
 @pytest.mark.parametrize("kind", ["a FIFO", "a link", "a directory", "others may write it"])
-def test_what_somebody_else_may_have_put_there_is_not_read(
-    tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_file_that_others_may_write_is_not_read(tmp_path: Path, kind: str, caplog: pytest.LogCaptureFixture) -> None:
     good, path = tmp_path / "good", tmp_path / "checkpoint"
     files.save(good, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
     if kind == "a FIFO":

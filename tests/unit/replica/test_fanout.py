@@ -169,7 +169,7 @@ async def test_all_who_wait_for_one_alarm_wake_at_its_next_moment_whenever_they_
 
 
 @in_virtual_time
-async def test_who_can_be_told_at_an_alarm_sleeps_on_and_is_told_at_the_next_until_there_is_more_to_tell() -> None:
+async def test_a_reader_that_can_wait_is_woken_at_the_next_alarm_unless_more_arrives() -> None:
     fanout, change, told = Fanout(MANY), Changes(), list[int]()
     watchers = [fanout.subscribe(ALL) for _ in range(2)]
 

@@ -59,7 +59,7 @@ acts = st.lists(steps() | filters() | st.integers(0, 5), max_size=40)
 
 @settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(filters(), max_size=8), acts)
-def test_whoever_watches_what_gets_the_same_as_if_every_feed_were_asked_about_every_event(
+def test_indexed_fanout_equals_matching_every_event_against_every_feed(
     wanted: list[pb.InstanceFilter], plan: list[Step | pb.InstanceFilter | int]
 ) -> None:
     world, fanout = World(), Fanout(MANY)

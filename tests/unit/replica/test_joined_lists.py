@@ -175,7 +175,7 @@ def test_a_void_list_takes_no_more_forms() -> None:
     assert [*old.forms] == [PLAIN]
 
 
-def test_what_is_noted_of_void_lists_does_not_pile_up_behind_a_list_that_stays() -> None:
+def test_bookkeeping_of_invalidated_lists_does_not_grow_behind_a_kept_list() -> None:
     shelf, still, changing = Shelf(1 << 30), Home(), Home()
     put(shelf, still, 1_000)
     for _ in range(10_000):
@@ -195,7 +195,7 @@ def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> No
     assert len(shelf._kept) <= 2 * len(homes) + 1
 
 
-def test_what_took_the_place_of_an_old_list_does_not_go_with_it() -> None:
+def test_replacing_a_list_survives_the_eviction_of_the_old_one() -> None:
     shelf, home = Shelf(4_000), Home()
     put(shelf, home, 1_000)
     home.void()

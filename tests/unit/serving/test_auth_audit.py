@@ -57,7 +57,7 @@ def test_a_line_holds_what_happened_and_when(tmp_path: Path) -> None:
     assert told == {**place, "time": "2023-11-14T22:13:20.000Z", **LINE._asdict()}
 
 
-def test_what_callers_choose_cannot_make_two_lines_of_one_nor_a_long_one(tmp_path: Path) -> None:
+def test_callers_text_cannot_break_or_lengthen_an_audit_line(tmp_path: Path) -> None:
     audit = Audit(FileSink(tmp_path / "audit"), ManualClock())
     audit.record(LINE._replace(identity='x"\n{"identity":"root"}', key="k" * 10_000))
     audit.close()
@@ -246,7 +246,7 @@ def test_a_line_of_which_a_part_could_be_written_is_taken_back_or_told_by_the_ne
     assert (found.faults, span.lines, len(found.notes)) == ([], 5, int(only_grows))
 
 
-def test_what_stands_in_a_file_that_took_the_place_is_left_as_it_is(tmp_path: Path) -> None:
+def test_contents_of_a_replaced_audit_file_are_left_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     audit = Audit(FileSink(path), ManualClock())
     audit.require(LINE)

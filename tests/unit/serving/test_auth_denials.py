@@ -74,7 +74,7 @@ async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() 
     assert sum(map(len, sink.lines)) < 10_000
 
 
-def test_what_was_refused_is_not_kept_whole_until_the_minute_is_over() -> None:
+def test_refused_requests_are_not_kept_in_full_for_the_minute() -> None:
     """A line of each method and outcome waits: with keys of megabytes that would be gigabytes."""
     lines = list[AuditLine]()
     denials = Denials(lines.append, ManualClock())
@@ -84,7 +84,7 @@ def test_what_was_refused_is_not_kept_whole_until_the_minute_is_over() -> None:
     assert (len(lines[-1].key), lines[-1].calls) == (512, 1)
 
 
-def test_what_a_batch_touched_is_noted_without_a_copy_for_each_item() -> None:
+def test_audit_of_a_batch_notes_what_it_touched_without_a_copy_for_each_item() -> None:
     """Forty thousand items that were refused took half a minute, in which nobody else was answered."""
     call = Call()
     assert call.touches == ()

@@ -122,7 +122,7 @@ async def test_a_batch_of_an_uploader_is_refused_before_anything_is_written() ->
         assert len(registry.replica.cache) == 0
 
 
-async def test_whoever_repeats_a_foreign_creation_by_its_request_id_does_not_get_to_see_it() -> None:
+async def test_a_repeated_request_id_does_not_reveal_anothers_instance() -> None:
     async with running() as registry:
         first = instance("shared", "mail")
         await registry.writes.create(first, "request-1", deadline(registry), validate_only=False)

@@ -27,7 +27,7 @@ def as_before() -> Iterator[None]:
     gc.unfreeze()
 
 
-def test_what_is_there_at_the_start_is_taken_out_of_collections() -> None:
+def test_objects_that_exist_at_start_are_frozen_out_of_garbage_collection() -> None:
     stays = Node()
     process.freeze_gc()
     assert not any(one is stays for one in gc.get_objects())

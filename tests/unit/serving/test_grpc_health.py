@@ -25,7 +25,7 @@ async def told(answers: AsyncIterator[Answer]) -> int:
     return int(health_pb2.HealthCheckResponse.FromString(answer.proto()).status)
 
 
-async def test_who_watched_right_after_the_load_is_told_when_it_leaves() -> None:
+async def test_a_health_watch_opened_right_after_loading_sees_the_server_leave() -> None:
     health = FakeHealth()
     health.is_loaded = False
     over_grpc = HealthCalls(health, ())

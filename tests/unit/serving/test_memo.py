@@ -7,7 +7,7 @@ from collections import Counter
 from serving.encoding.parsing import Memo
 
 
-def test_what_repeats_is_parsed_once_and_no_more_than_the_newest_are_remembered() -> None:
+def test_repeated_requests_are_parsed_once_and_the_cache_is_bounded() -> None:
     parsed: Counter[bytes] = Counter()
 
     def parse(body: bytes) -> bytes:

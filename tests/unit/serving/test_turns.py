@@ -15,7 +15,7 @@ from tests.support.loop_turns import counted_turns
 MOST = turns_module._MOST
 
 
-async def test_those_who_wait_come_in_their_order_and_no_more_than_a_turns_worth_of_them() -> None:
+async def test_waiters_run_in_order_and_at_most_one_turns_worth_at_a_time() -> None:
     turns, done = Turns(), list[int]()
 
     def act(number: int) -> None:
@@ -119,7 +119,7 @@ async def test_slices_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None
     assert await Turns().in_slices(lambda number: number * 2, range(10)) == list(range(0, 20, 2))
 
 
-async def test_what_fits_into_a_turn_begins_at_once_unless_others_are_in_line() -> None:
+async def test_work_that_fits_into_the_turn_starts_at_once_unless_others_wait() -> None:
     turns = Turns()
     assert [turns.enter(MOST // 2) for _ in range(3)] == [True, True, False]
     await asyncio.sleep(0)

@@ -27,7 +27,7 @@ def test_a_plan_carries_the_workload_with_one_replica_down() -> None:
     assert location_need(COSTS, fewer).first_limit()[1] > 1.0
 
 
-def test_what_one_location_cannot_carry_is_spread_over_several() -> None:
+def test_a_load_too_large_for_one_location_is_split_over_several() -> None:
     plan = capacity_plan(COSTS, Workload(instances=10_000_000, services=100_000))
 
     assert plan.fits

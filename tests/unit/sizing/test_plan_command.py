@@ -25,7 +25,7 @@ def test_it_says_how_many_machines_and_what_breaks_first() -> None:
     assert read_costs().measured in result.output
 
 
-def test_what_does_not_fit_exits_with_1_and_names_the_limit() -> None:
+def test_a_plan_that_does_not_fit_exits_with_1_and_names_the_limit() -> None:
     result = plan("--per-node", "1", "--locations", "1", "--replicas", "3")
 
     assert result.exit_code == 1

@@ -146,7 +146,7 @@ async def test_a_session_that_heartbeats_change_meanwhile_costs_no_writer() -> N
 
 
 @in_virtual_time
-async def test_what_a_collapsed_batch_hides_is_unknown_and_what_it_shows_is_answered() -> None:
+async def test_writes_hidden_by_a_collapsed_batch_are_unknown_and_visible_ones_are_answered() -> None:
     store = faulty()
     async with Parts(store) as parts:
         at = await parts.write("gone")

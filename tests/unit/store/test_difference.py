@@ -26,7 +26,7 @@ class Held(Record):
         Held.alive -= 1
 
 
-async def test_what_came_behind_and_what_is_gone_is_the_difference() -> None:
+async def test_the_difference_is_newer_keys_and_missing_ones() -> None:
     difference = Difference(10)
     await difference.know([b"a", b"b", b"c"])
     difference.see([Record(b"a", b"", 1, 10), Record(b"b", b"1", 1, 11)])

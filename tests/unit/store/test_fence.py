@@ -16,7 +16,7 @@ from tests.support.virtual_time import in_virtual_time
 
 
 @in_virtual_time
-async def test_what_was_acknowledged_before_the_call_is_in_memory_when_the_fence_has_come_back() -> None:
+async def test_a_fence_proves_that_earlier_acknowledged_writes_are_in_memory() -> None:
     store = faulty()
     store.delay_s = 0.2
     async with Parts(store) as parts:

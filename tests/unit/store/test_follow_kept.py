@@ -85,7 +85,7 @@ async def goes_on(store: FaultyStore, kept: KeptRecords, log: pytest.LogCaptureF
 
 
 @in_virtual_time
-async def test_what_was_kept_is_gone_on_from_with_all_that_happened_since(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_from_a_checkpoint_applies_all_later_changes(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     kept = await stopped(store, "a", "b", "c")
     await put(store, "a", b"changed")

@@ -117,7 +117,7 @@ def test_the_mirror_ends_up_as_the_store_is_whoever_compacts(
 
 @pytest.mark.long
 @in_virtual_time
-async def test_what_changes_while_keys_are_read_is_no_difference() -> None:
+async def test_keys_that_change_during_the_comparison_are_no_difference() -> None:
     store = faulty()
     store.delay_s = 0.5
     async with Parts(store, proves=True) as parts:
@@ -193,7 +193,7 @@ async def test_a_mend_comes_after_what_came_before_its_mark_and_before_what_come
 
 
 @in_virtual_time
-async def test_what_a_mend_does_not_cure_is_not_mended_again_and_again() -> None:
+async def test_a_mend_that_does_not_help_is_not_repeated_endlessly() -> None:
     store = faulty()
     await put(store, "a")
     async with Parts(store, proves=True) as parts:

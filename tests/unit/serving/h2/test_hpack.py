@@ -149,7 +149,7 @@ def test_a_bomb_of_headers_is_counted_and_not_kept() -> None:
     assert size == 16_000 * 4_033
 
 
-def test_what_is_left_out_of_a_large_list_is_in_the_table_all_the_same() -> None:
+def test_headers_left_out_of_a_large_list_still_enter_the_hpack_table() -> None:
     theirs, ours = library.Encoder(), HpackDecoder()
     pairs = [(b"x-%d" % number, b"v" * 50) for number in range(20)]
     fields, _ = ours.decode(theirs.encode(pairs), 500)
