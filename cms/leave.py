@@ -141,7 +141,7 @@ class TaskService:
         await self._submit(ledger_pb2.Order(task_id=task_id, extend=extend), by)
 
     def all(self, owner: str | None = None, *, only_wire: bool = False) -> Iterator[ledger_pb2.Task]:
-        """In the order of creation; `owner` None: everybody's."""
+        """All tasks in order of creation; `owner` None: everybody's."""
         for task in sorted(self.desk.book.tasks.values(), key=lambda task: task.order):
             record = self.desk.tasks.get(task.id)
             if record is not None and owner in (None, record.owner) and (record.is_wire or not only_wire):

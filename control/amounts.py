@@ -17,7 +17,7 @@ class Amount:
 
     @classmethod
     def parse(cls, text: str) -> Amount:
-        """From `3` or `25%`. Raises ValueError, which says what to write."""
+        """Parse `3` or `25%`. Raises ValueError, which says what to write."""
         found = _WRITTEN.fullmatch(text.strip())
         if found is None:
             raise ValueError(f"{text[:40]!r} is not a valid amount: write a number as 3, or a share as 25%")

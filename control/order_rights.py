@@ -27,7 +27,7 @@ class OrderRights:
 
     @classmethod
     def of(cls, shared: ServerContext) -> OrderRights:
-        """By the policy of this process, if it has one."""
+        """Made with the policy of this process, if it has one."""
         return cls(shared.security.gate if shared.security is not None else None)
 
     def refusal(self, access: str, rule: Rule, check: Callable[[Access], object]) -> Refused | None:

@@ -105,7 +105,7 @@ def config_of(given: Mapping[str, Any], name: str, open_command: str = "") -> Co
 
 @usage_errors(BadSecurity)
 def security_from(given: Mapping[str, Any]) -> Security | None:
-    """From the flags of `serve`; None: none was requested. Raises UsageError."""
+    """Security from the flags of `serve`; None: none was requested. Raises UsageError."""
     check_exposed(given)
     return security_of(given, SystemClock(), None)
 

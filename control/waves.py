@@ -171,7 +171,7 @@ class WaveStep:
 
     @property
     def words(self) -> str:
-        """For people: `instances: 10%, weight: 5%`."""
+        """The step in words: `instances: 10%, weight: 5%`."""
         parts = {
             "instances": self.reach,
             "weight": None if self.weight is None else f"{self.weight}%",

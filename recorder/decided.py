@@ -43,7 +43,7 @@ class ReadersOf:
 
     @classmethod
     def parse(cls, text: str) -> ReadersOf:
-        """From what `text` gave."""
+        """Parse what `text` returned."""
         found: dict[str, Any] = json.loads(text)
         places = tuple((one[0], one[1], one[2]) for one in found["instances"])
         return cls(found["is_open"], tuple(found["owners"]), tuple(found["nodes"]), places, tuple(found["services"]))

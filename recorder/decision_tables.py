@@ -59,7 +59,7 @@ class LedgerChunk(NamedTuple):
 
 
 def create_tables(file: sqlite3.Connection) -> None:
-    """In a new file, or one of an older version."""
+    """Create the tables in a new file, or in one of an older version."""
     file.executescript(_SCHEMA)
 
 

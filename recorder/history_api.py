@@ -128,7 +128,7 @@ class HistoryApi:
 
 
 def span_of(request: Any, clock: Clock) -> tuple[int, int]:
-    """From when until before when a request asks, in milliseconds. Raises InvalidRequest."""
+    """The span [since, until) of a request, in milliseconds. Raises InvalidRequest."""
     since_ms = milliseconds("since", request.since) if request.HasField("since") else 0
     until_ms = milliseconds("until", request.until) if request.HasField("until") else clock.wall_ms() + 1
     if since_ms >= until_ms:

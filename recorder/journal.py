@@ -1,4 +1,4 @@
-"""From what the watches say to the files: one batch a second, in a thread; what a full disk does."""
+"""Writes what watches deliver to files: one batch a second, in a thread. Says what happens when the disk is full."""
 
 from __future__ import annotations
 

@@ -155,7 +155,7 @@ def _precondition_failure(reason: str, subject: str, text: str) -> error_details
 
 
 def cut(text: str, max_bytes: int) -> str:
-    """At most `max_bytes` bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
+    """Cut to `max_bytes` bytes of UTF-8; what cannot be encoded (lone surrogates) is replaced."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= max_bytes:
         return encoded.decode()

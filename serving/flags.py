@@ -212,7 +212,7 @@ class Flags:
         return self.under("Listening").option("--cors-origin", multiple=True, metavar="ORIGIN", help=text)
 
     def allowed_hosts(self) -> Callable[[F], F]:
-        """By which names it may be called where it does not authenticate callers."""
+        """Host names that a server without authentication answers to."""
         text = (
             "Without authentication, also answer plain HTTP/1.1 requests for this host (*.hq.example: all names below; "
             "*: any), beside IP addresses, localhost and the names it listens on. Repeatable."

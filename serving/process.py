@@ -22,7 +22,7 @@ def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 def when_told_to_stop(stop: Callable[[], None]) -> None:
-    """From now on, SIGINT and SIGTERM call `stop` in the running loop."""
+    """Let SIGINT and SIGTERM call `stop` in the running loop, from now on."""
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, stop)
@@ -82,7 +82,7 @@ _THRESHOLDS = (500, 4, 50_000)
 
 
 def relax_gc() -> None:
-    """For this process, from now on: collect old objects less often."""
+    """Collect old objects less often in this process, from now on."""
     gc.set_threshold(*_THRESHOLDS)
 
 

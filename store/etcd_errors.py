@@ -103,7 +103,7 @@ def _raise_for_access(code: grpc.StatusCode, details: str, words: str, error: gr
 
 
 def cancelled_by_close() -> bool:
-    """For a CancelledError: nobody cancelled this task, so its channel was closed under it."""
+    """The error for a CancelledError that nobody asked for: the task's channel was closed."""
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 

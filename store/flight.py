@@ -156,7 +156,7 @@ class Queue:
                     await self._plenty.wait()
 
     def _take(self) -> list[QueuedWrite]:
-        """In order of arrival, one per subject, equal guards, within etcd's limits."""
+        """Take writes in order of arrival, one per subject and with equal guards, within etcd's limits."""
         group: list[QueuedWrite] = []
         taken: set[str | bytes] = set()
         size = 0
@@ -194,7 +194,7 @@ class Flight:
             self._nameless.update((key, item) for key in item.keys if key not in named)
 
     def writes(self) -> list[Write]:
-        """In the order of the items, and one more for the word after them."""
+        """Writes in the order of the items, and one more for the word after them."""
         writes = [item.write for item in self.items]
         puts = any(write.puts for write in writes)
         always_true = () if puts else (Compare(self._word_key, "modified", -1, ">"),)

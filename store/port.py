@@ -135,7 +135,7 @@ class StoreSink(Protocol):
         """The keys of all records taken in."""
 
     def version_of(self, key: bytes) -> int | None:
-        """The revision at which a record, as taken in, was last changed; 0: there is none; None: of no kind kept."""
+        """The revision at which a record in memory was last changed; 0: there is none; None: such keys are not kept."""
 
     def mend(self, changes: list[KeyChange], revision: int) -> None:
         """Take in the store's state of keys that were wrong here. `revision`, the newest, is that of the mend's mark.

@@ -102,7 +102,7 @@ class WriterSession:
                         self._revision = revision
                         await self.watched(revision)
                         return
-                    # A try before this one arrived after all, or somebody deleted the key: go on from there.
+                    # An earlier attempt did reach the store, or somebody deleted the key: continue from that revision.
                     self._revision = outcome.modified[self._key]
                 except StoreError as error:
                     log.warning("opening a new session: %s", error)

@@ -40,7 +40,7 @@ def holes(advisories: Sequence[Mapping[str, Any]], versions: Mapping[str, Versio
 
 
 def is_good(version: Version, fixed: Sequence[Version]) -> bool:
-    """At or behind the repair of its own line of releases (its first two numbers), or behind all repairs."""
+    """Whether a version is at or after the fix of its own release line (first two numbers), or after all fixes."""
     same_line = [f for f in fixed if f.release[:2] == version.release[:2]]
     return version >= (min(same_line) if same_line else max(fixed))
 

@@ -36,7 +36,7 @@ async def run() -> int:
 
 
 async def _start(*words: str) -> Process:
-    """In a session of its own: what Ctrl-C sends comes here alone, and each is told to end once."""
+    """Start it in a session of its own: Ctrl-C reaches this process alone, which tells each child once to end."""
     return await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", *words), start_new_session=True, preexec_fn=die_with_parent()
     )

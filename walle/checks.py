@@ -17,7 +17,7 @@ FROM_ALERTMANAGER = "alertmanager"
 
 
 def checks_of(alerts: Iterable[Alert]) -> tuple[list[HostChecks], list[str]]:
-    """By host, and the alerts that name no host or check."""
+    """Checks by host, and the alerts that name no host or check."""
     by_host: dict[str, HostChecks] = {}
     nameless = []
     for alert in alerts:

@@ -32,7 +32,7 @@ from wallepb.v1.project_pb2 import Recipient
 
 
 def _subject(request: Any) -> str:
-    """For the audit log."""
+    """Subject of the line in the audit log."""
     for name in ("host", "machine", "scenario", "notice", "project"):
         value = getattr(request, name, "")
         if isinstance(value, str) and value:

@@ -37,7 +37,7 @@ def parse_option(text: str) -> tuple[str, tuple[str, ...]]:
 
 
 def merge_installations(*by_precedence: Installations, fallback: str = "") -> dict[str, tuple[str, ...]]:
-    """By name, the first source that knows it; if there are none, `default` at the fallback's addresses."""
+    """The first source that knows each name wins; without any source, `default` at the fallback's addresses."""
     found: dict[str, tuple[str, ...]] = {}
     for source in by_precedence:
         for name, addresses in source.items():

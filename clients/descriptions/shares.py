@@ -28,7 +28,7 @@ class Share:
 
 
 def shares_of(descriptions: Sequence[Description], known: Iterable[str]) -> dict[str, list[Share]]:
-    """By installation, in the order in which they are known; those without any instance are left out.
+    """Shares by installation, in the order in which they are known; installations without an instance are left out.
 
     Raises:
         BadDocument: an instance names no installation although there are several, or an unknown one, or appears twice.

@@ -34,7 +34,7 @@ class Claims:
     id: str
 
     def as_jwt(self) -> dict[str, Any]:
-        """By the names of RFC 7519."""
+        """The claims, under their names of RFC 7519."""
         return {
             "iss": self.issuer,
             "sub": self.subject,

@@ -50,7 +50,7 @@ class Kind:
         return self.request.DESCRIPTOR.name.removesuffix("Request")
 
     def name_of(self, item: Any) -> str:
-        """By which people ask for it."""
+        """The name by which people ask for the item."""
         return self.columns[0].cell(item)
 
     def heads(self, *, wide: bool = False) -> list[str]:

@@ -17,7 +17,7 @@ WORDS: Final = tuple(word for words in _PLACES for word in words)
 
 
 def kind_named(word: str) -> Kind | None:
-    """By its name, plural or alias, in lower case; None: there is no such kind."""
+    """The kind with this name, plural or alias (lower case); None: there is none."""
     for words, (module, name) in _PLACES.items():
         if word in words:
             kind: Kind = getattr(importlib.import_module(f"hqkinds.{module}"), name)

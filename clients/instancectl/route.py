@@ -48,7 +48,7 @@ class HqRoute:
             self._timeout_s = liveness_timeout_s
 
     def describe(self) -> str:
-        """For `status`."""
+        """The route's line in `status`."""
         if self._agent is None:
             return "HQ"
         if self._direct is not None and self._is_given_up(self._agent):

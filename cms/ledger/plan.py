@@ -1,4 +1,4 @@
-"""In which waves work on hosts could be done, as things stand."""
+"""Plans waves: which hosts could be worked on together, as things stand."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def _instance_hit(cluster: str, id_: str) -> Hit:
 
 
 def _snapshots(services: Iterable[npb.Service], part: str) -> list[tuple[str, str]]:
-    """By the beginning of their ids."""
+    """Snapshots whose ids begin with the text."""
     if len(part) < _HASH_PART:
         return []
     return [

@@ -160,7 +160,7 @@ def _budget(state: pb.BudgetState, services: dict[str, str]) -> BudgetRow:
 
 
 def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:
-    """By service: how many must stay; where several budgets count, the strictest."""
+    """How many instances of each service must stay; where several budgets count, the strictest."""
     found: dict[str, int] = {}
     for row in budget_rows(answer):
         if row.service:
@@ -169,7 +169,7 @@ def floors(answer: pb.ListBudgetsResponse) -> dict[str, int]:
 
 
 def totals(answer: pb.ListBudgetsResponse) -> dict[str, int]:
-    """By service: how many instances count, those of silent locations too."""
+    """How many instances of each service count, including silent locations."""
     found: dict[str, int] = {}
     for row in budget_rows(answer):
         if row.service:
@@ -178,7 +178,7 @@ def totals(answer: pb.ListBudgetsResponse) -> dict[str, int]:
 
 
 def held_of(answer: pb.ListBudgetsResponse) -> dict[str, int]:
-    """By service: instances that tasks hold; where several budgets count, the most."""
+    """Instances of each service that tasks hold; where several budgets count, the most."""
     found: dict[str, int] = {}
     for row in budget_rows(answer):
         if row.service:

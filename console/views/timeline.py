@@ -65,7 +65,7 @@ class ChartMark:
 
 @dataclass(frozen=True, slots=True)
 class ReadinessRow:
-    """From a time on so many were ready, `least` of them at least since the row before."""
+    """Counts from a time on: ready instances, and the fewest (`least`) since the row before."""
 
     at_s: float
     ready: int

@@ -76,7 +76,7 @@ def when(moment: Moment, now_s: float, *, runs: bool = False) -> Markup:
 
 
 def number(count: int) -> str:
-    """With thin spaces between thousands."""
+    """The number with thin spaces between thousands."""
     return f"{count:,}".replace(",", "\u202f")
 
 

@@ -162,7 +162,7 @@ class LocationFollower:
         self._short = 0  # successive streams that ended soon, whatever they sent
 
     def request(self) -> bytes:
-        """For the next stream, which begins now."""
+        """The request for the next stream, which begins now."""
         self._began = self._clock.now()
         asked = pb.WatchInstancesRequest(filter=self._where, resume_token=self.progress.token)
         return asked.SerializeToString()

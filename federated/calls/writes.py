@@ -45,7 +45,7 @@ class FederatedWrites:
         return await self.send(name, "CreateInstance", plain, call, repeatable=repeatable)
 
     async def update(self, message: pb.UpdateInstanceRequest, call: Call) -> bytes:
-        """In the location that meta.cluster or the header names, else where the instance is."""
+        """Update in the location that meta.cluster or the header names, else where the instance is."""
         meta = message.instance.meta
         name = self.requested_location(meta.cluster, "instance.meta.cluster", call) or await self._owner(
             meta.id, "instance.meta.id", call
@@ -53,17 +53,17 @@ class FederatedWrites:
         return await self.send(name, "UpdateInstance", message, call, repeatable=message.validate_only)
 
     async def delete(self, message: pb.DeleteInstanceRequest, call: Call) -> bytes:
-        """In the location that the header names, else where the instance is."""
+        """Delete in the location that the header names, else where the instance is."""
         name = self.requested_location("", "", call) or await self._owner(message.id, "id", call)
         return await self.send(name, "DeleteInstance", message, call, repeatable=False)
 
     async def put_revision(self, message: pb.PutRevisionRequest, call: Call) -> bytes:
-        """In the location that the header names, else where the instance is."""
+        """Put a revision in the location that the header names, else where the instance is."""
         name = self.requested_location("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "PutRevision", message, call, repeatable=message.validate_only)
 
     async def delete_revision(self, message: pb.DeleteRevisionRequest, call: Call) -> bytes:
-        """In the location that the header names, else where the instance is."""
+        """Delete a revision in the location that the header names, else where the instance is."""
         name = self.requested_location("", "", call) or await self._owner(message.instance_id, "instance_id", call)
         return await self.send(name, "DeleteRevision", message, call, repeatable=False)
 

@@ -142,7 +142,7 @@ class ConsulAnswers:
     # --- which instances ----------------------------------------------------------------------------------------------
 
     def _matching_instances(self, question: Question, access: Access) -> Iterator[tuple[KnownInstance, str]]:
-        """With the status of each."""
+        """Matching instances, each with its status."""
         names: Collection[str] = [question.service] if question.service else self._picture.services
         holds = self._filter(question)
         for name in sorted(names):

@@ -74,7 +74,7 @@ class HostResolver:
         self._tell = tell
 
     def addresses(self, host: str) -> tuple[str, ...] | None:
-        """In order; empty: it has none; None: it is being looked up for the first time."""
+        """Addresses in order; empty: it has none; None: the first resolution is under way."""
         if (found := self._literal.get(host)) is not None:
             return found
         if host in self._names:

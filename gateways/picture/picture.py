@@ -98,7 +98,7 @@ class EndpointView:
         return self.condition.away | self.coverage.unheard
 
     def instances(self, service: str) -> Mapping[Key, KnownInstance]:
-        """By cluster and id; empty: none is known, which need not mean that there are none."""
+        """Instances by cluster and id; empty: none is known, which need not mean that there are none."""
         return self._services.get(service, _NONE)
 
     def knowledge(self, service: str, location: str = "") -> Knowledge:

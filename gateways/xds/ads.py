@@ -75,7 +75,7 @@ class Ads:
         picture.listen(self._on_services_changed)
 
     def methods(self) -> list[Method]:
-        """For the table of a server."""
+        """Methods for a server's table."""
         return [self._method(path, form, kind) for path, (form, kind) in PATHS.items()]
 
     def _method(self, path: str, form: StreamForm, only: ResourceType | None) -> Method:

@@ -43,7 +43,7 @@ class XdsListing:
 
     @property
     def clusters(self) -> Mapping[str, str]:
-        """By service: the target that a route leads to."""
+        """The target of each service's route."""
         self._update()
         return self._clusters
 

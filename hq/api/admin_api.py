@@ -123,6 +123,6 @@ class AdminApi:
 def _words(
     order: admin_pb2.ReleaseGuardRequest | admin_pb2.ForceGuardRequest | admin_pb2.SuspendNodeRequest, call: Call
 ) -> tuple[int, str, str]:
-    """For how long in milliseconds, who, why. The name in the token takes precedence over the one in the order."""
+    """Duration in milliseconds, who, and why. The name in the token takes precedence over the one in the order."""
     identity = call.access.identity
     return order.duration.ToMilliseconds(), identity.name if identity else order.by, order.reason

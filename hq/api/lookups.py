@@ -62,7 +62,7 @@ class Lookups:
         self._queries = Memo(_watch_query)  # thousands watch the same
 
     def get(self, request: Get, call: Call) -> Answer | Awaitable[Answer]:
-        """At once, where memory has it."""
+        """Answer at once if memory has the instance."""
         found = self._registry.reads.get_now(request.id) if request.is_plain else None
         if found is None:
             return self._get(request, call)
@@ -87,7 +87,7 @@ class Lookups:
         return await self._answers.find_answer(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
     def find(self, request: FindQuery, call: Call) -> Answer | Awaitable[Answer]:
-        """At once, where memory has the list."""
+        """Answer at once if memory has the list."""
         if request.mask or not (
             call.access.is_unlimited or call.access.proves(request.query.services, request.query.nodes)
         ):

@@ -176,7 +176,7 @@ def _epoch(value: bytes) -> storage_pb2.EpochRecord:
 
 
 def _batches(records: Iterable[backup_pb2.BackupRecord]) -> Iterator[list[backup_pb2.BackupRecord]]:
-    """In portions that fit into a transaction."""
+    """Split into portions that fit into a transaction."""
     batch: list[backup_pb2.BackupRecord] = []
     size_bytes = 0
     for record in records:

@@ -87,7 +87,7 @@ class InstallationPlan:
 
 
 def as_mapping(plan: InstallationPlan) -> dict[str, Any]:
-    """By the names of the file."""
+    """The plan with the field names of the file."""
     values = {each.name: getattr(plan, each.name) for each in fields(plan)}
     return {name: dict(value) if isinstance(value, Mapping) else value for name, value in values.items()}
 

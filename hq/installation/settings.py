@@ -11,7 +11,7 @@ _REFRESH = "refresh_interval: 30s"
 
 
 def settings_of(plan: InstallationPlan, machine: str = "") -> dict[str, str]:
-    """By name. `machine`: whose files they are for; empty: for none."""
+    """Settings by name. `machine`: whose files they are for; empty: for none."""
     hq, etcd = plan.hq.values(), plan.etcd.values()
     values = {
         "location": plan.location,

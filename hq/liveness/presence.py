@@ -175,7 +175,7 @@ class Presence:
         return self._base_s + self._tracker.present_s(self._base_at)
 
     def _count_on(self, clock: storage_pb2.PresenceRecord) -> None:
-        """From what another replica counted."""
+        """Continue from another replica's counts."""
         now_s = max(self._now_s() if self._tracker.replay is None else self._base_s, clock.presence_ms / 1000)
         self._base_s, self._base_at = now_s, self._clock.now()
 

@@ -44,7 +44,7 @@ class Queues(Deadlines[K]):
         queue.record_contact(key, now)
 
     def times_of(self, pair: LivenessPair | None) -> LivenessTimes:
-        """By which a reporter who was given these is judged."""
+        """Times that apply to a reporter who was given these."""
         return self.times if pair is None else times_of(pair, self.times)
 
     def forget(self, key: K) -> None:
@@ -98,7 +98,7 @@ class Queues(Deadlines[K]):
             queue.assume(now)
 
     def expired_keys(self, now: float, held_s: float = 0.0) -> Iterator[K]:
-        """In turns, so that no queue waits until another is empty."""
+        """Expired keys, taken from the queues in turns, so that none has to wait until another is empty."""
         if not self.others:
             return super().expired_keys(now, held_s)
         each = [super().expired_keys(now, held_s), *(queue.expired_keys(now, held_s) for queue in self.others.values())]

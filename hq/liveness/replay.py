@@ -113,12 +113,12 @@ class SilenceRow(NamedTuple):
     refused_ms: int
 
     def silence(self, presence_ms: int) -> Silence:
-        """By now on that clock."""
+        """Silence up to now on that clock."""
         return Silence(max(0, presence_ms - self.heard_ms) / 1000, self.refused_ms / 1000)
 
 
 def rows_of(record: storage_pb2.SilenceRecord) -> Iterable[tuple[tuple[int, str], SilenceRow]]:
-    """By uid and revision."""
+    """Rows by uid and revision."""
     names = [AGENT, *record.revision]
     for uid, of, heard_ms, refused_ms in zip(record.uid, record.of, record.heard_ms, record.refused_ms, strict=False):
         if of < len(names):

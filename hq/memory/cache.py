@@ -183,7 +183,9 @@ class Cache:
         return others
 
     def _take_status(self, instance_id: str, record: Record) -> None:
-        """From a listing, after its spec. Nearly everything comes this way, so new instances take a short cut."""
+        """Take a status from a listing, after its spec. Nearly everything comes this way, so new instances take a short
+        cut.
+        """
         half = self._halves.pop(instance_id, None)
         if half is not None and instance_id not in self._by_id and not len(self.quarantine):
             with suppress(Undecodable):

@@ -136,7 +136,7 @@ class Shelf:
         self._swept_at = _FEW  # when there are more than this, void ones are looked for
 
     def place(self, home: Home, key: Hashable) -> CacheSlot:
-        """For a list that is about to be made."""
+        """The slot of a list that is about to be joined."""
         return CacheSlot(self, home, key, home.listings)
 
     def keep(self, home: Home, listing: JoinedList) -> None:

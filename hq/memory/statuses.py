@@ -26,7 +26,7 @@ _FALSE = instance_pb2.CONDITION_STATUS_FALSE
 
 
 class ReportReceipt(NamedTuple):
-    """By whom and when a report was received; the time in milliseconds of Unix time, for display."""
+    """Who received a report, and when, in milliseconds of Unix time (for display)."""
 
     by: str
     unix_ms: int

@@ -72,7 +72,7 @@ class Workers:
                 await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
 
     async def _run_one(self, index: int) -> int:
-        """From start to end; return the exit code, negative for a signal."""
+        """Run one worker to its end; return the exit code, negative for a signal."""
         try:
             process = await asyncio.create_subprocess_exec(*self._commands[index], stdin=asyncio.subprocess.PIPE)
         except OSError as error:  # no memory, no more processes, or it is being upgraded: as if it had ended at once
@@ -126,7 +126,7 @@ class Ports:
 
 
 def end_with_parent() -> None:
-    """In a worker: stop, as if told to, when its parent process is gone. Its standard input ends then."""
+    """In a worker: stop when the parent process is gone, which ends standard input."""
 
     def wait() -> None:
         with suppress(OSError):

@@ -257,7 +257,7 @@ class GroupTally:
         self._unknown, self._not_wanted = Counter[str](), Counter[str]()
 
     def counts(self) -> list[GroupCount]:
-        """In order of keys."""
+        """Counts in order of their keys."""
         parts = self.total, self._ready, self._unknown, self._not_wanted
         return [GroupCount(key, *(part[key] for part in parts)) for key in sorted(self.total)]
 

@@ -108,7 +108,7 @@ class _CrashingInstance:
             self._send()
 
     def send_again(self) -> None:
-        """With what changed since, too."""
+        """Send again, with what changed meanwhile."""
         self._all.send(self)
 
     def _change(self) -> None:

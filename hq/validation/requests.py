@@ -55,7 +55,7 @@ def check_page_size(value: int, field: str = "page_size") -> Violation | None:
 
 
 def check_item_count(count: int, field: str, limit: int = MAX_ITEMS) -> Violation | None:
-    """At most so many items in one request."""
+    """Check that a request has at most so many items."""
     if count <= limit:
         return None
     return Violation(field, f"{count} items are too many: send at most {limit} at once")
@@ -160,7 +160,7 @@ MAX_BY_BYTES = 253
 
 
 def check_guard_order(order: ReleaseGuardRequest | ForceGuardRequest) -> None:
-    """For at most 24 h; an absent duration (or 0 s) stands for the default.
+    """Check that an order lasts 24 h at most; an absent duration (or 0 s) means the default.
 
     Raises:
         InvalidRequest: with all violations by path.

@@ -109,7 +109,7 @@ def clean_times(message: Message) -> None:
 
 
 def is_plain_time(time: Timestamp) -> bool:
-    """From 1970 to 2106, as times mostly are."""
+    """Whether a time is between 1970 and 2106, as nearly all are."""
     return 0 <= time.seconds <= 0xFFFF_FFFF and 0 <= time.nanos <= MAX_NANOS
 
 

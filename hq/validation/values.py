@@ -44,7 +44,7 @@ def check_label_value(value: str, field: str) -> Violation | None:
 
 
 def check_bytes(value: str, field: str, limit_bytes: int) -> Violation | None:
-    """At most so many bytes of UTF-8."""
+    """Check that the text has at most so many bytes of UTF-8."""
     size_bytes = len(value.encode())
     if size_bytes <= limit_bytes:
         return None
@@ -127,7 +127,9 @@ MAX_DURATION_S = 30 * 86_400
 
 
 def check_duration(value: Duration, field: str, limit_s: int = MAX_DURATION_S) -> Violation | None:
-    """From 0 to limit_s seconds, both included. An absent one reads as 0 s: the default of its field."""
+    """Check that a duration is from 0 to limit_s seconds, both included. An absent one reads as 0 s: the field's
+    default.
+    """
     if not 0 <= value.nanos <= 999_999_999 and value.seconds >= 0:
         return Violation(field, f"{value.nanos} nanos are out of range: use 0 to 999999999")
     if value.seconds < 0:

@@ -292,7 +292,7 @@ def progress_of(record: ActionRecord) -> RolloutProgress:
 
 
 def _progress(subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages) -> RolloutProgress:
-    """With what people said meanwhile; a repair is forgiving."""
+    """Progress including what people said meanwhile; a repair is forgiving."""
     if not running.number:
         return _forgiving(progress_of(record), stages)
     one = tuple_of(subject.record, running.snapshot)

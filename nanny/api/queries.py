@@ -46,7 +46,7 @@ class Queries:
         return record
 
     async def service(self, service: str) -> pb.Service:
-        """With the progress of its actions. Raises NotFound."""
+        """The service with the progress of its actions. Raises NotFound."""
         self.record(service)
         shown = self._shown.service(service)
         if any(state.HasField("action") for state in shown.snapshot):
@@ -93,7 +93,7 @@ class Queries:
         return [self._with_head(one.snapshot, record) for one in found if one is not None]
 
     def snapshot(self, service: str, snapshot: str) -> pb.Snapshot:
-        """With its content."""
+        """The snapshot with its content."""
         stored = self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(service, snapshot)]
         shown = self._with_head(stored.snapshot, self.record(service))
         shown.content = self._contents.text(service, snapshot)

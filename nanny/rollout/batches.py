@@ -24,7 +24,7 @@ def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress, among
     """The next batch among these; None: there is none, or no room for it."""
 
     def in_order(stage: Stage) -> tuple[Key, ...]:
-        """In the order in which they are switched."""
+        """Instances in the order in which they are switched."""
         keys = stages.get(stage, frozenset()) & among
         return tuple(sorted(keys, key=lambda key: (policy.order(key[0]), key)))
 

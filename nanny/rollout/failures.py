@@ -42,7 +42,7 @@ def find_excess(policy: Policy, stages: Stages, progress: RolloutProgress, late:
 
 
 def instance_count(stages: Stages) -> int:
-    """In all stages together."""
+    """Number of instances in all stages together."""
     return sum(len(keys) for keys in stages.values())
 
 

@@ -173,7 +173,7 @@ class ServiceViews:
         return sorted(self._locations)
 
     def away_locations(self) -> dict[str, str]:
-        """By location, what is wrong with it, as far as it is followed; empty: nothing is known to be wrong."""
+        """What is wrong with each location, as far as it is followed; empty: nothing is known to be wrong."""
         found = dict.fromkeys(self._locations, "")
         for held in self._held.values():
             found.update(held.picture.away())

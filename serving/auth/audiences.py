@@ -1,4 +1,5 @@
-"""For which servers a token is (aud, RFC 7519): each server has a name, and a token lists those that accept it.
+"""Names the servers that a token is for (aud, RFC 7519): each server has a name, and a token lists those that accept
+it.
 
 So a server that sees a token cannot use it at a server that is not in its list.
 """

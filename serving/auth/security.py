@@ -85,7 +85,7 @@ class Security:
         return "; ".join(faults)
 
     def file_faults(self) -> dict[tuple[str, ...], float]:
-        """By flag: 1 for a file whose current contents are not in force."""
+        """By flag: 1 if the file's current contents are not in force."""
         return {(file.name,): float(bool(file.fault)) for file, _ in self._files}
 
     def denial_counts(self) -> dict[tuple[str, ...], float]:

@@ -50,7 +50,7 @@ class ServerTls:
         return self._pair.current.expires_at
 
     def listening(self, *, require_clients: bool = False) -> NewestContext:
-        """For one listener that speaks HTTP/2 and HTTP/1.1: gives the context for its next connection.
+        """Returns the context for the next connection of one listener that speaks HTTP/2 and HTTP/1.1.
 
         Clients' certificates are asked for if there is a CA for them, and optional, or required.
         """

@@ -57,11 +57,11 @@ class Http2Fault(Exception):
 
 
 class ConnectionFault(Http2Fault):
-    """In a way that ends the connection."""
+    """A protocol violation that ends the connection."""
 
 
 class StreamFault(Http2Fault):
-    """In a way that ends one stream."""
+    """A protocol violation that ends one stream."""
 
 
 def head(length: int, kind: int, flags: int, stream_id: int) -> bytes:

@@ -20,7 +20,7 @@ class Peer(NamedTuple):
 
     @property
     def is_local(self) -> bool:
-        """At a Unix socket."""
+        """Whether the peer is at a Unix socket."""
         return self.host.startswith("unix")
 
 

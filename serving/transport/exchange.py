@@ -27,7 +27,7 @@ class AnswerHead:
 
     @cached_property
     def lines(self) -> bytes:
-        """For HTTP/1.1, without the empty line behind them."""
+        """Header lines of HTTP/1.1, without the empty line after them."""
         first = b"HTTP/1.1 %d %s\r\n" % (self.status, _PHRASES.get(self.status, b""))
         return first + b"".join([name + b": " + value + b"\r\n" for name, value in self.fields])
 

@@ -163,7 +163,7 @@ class Rpc(Handler):
             admission.check_room(self._exchange.peer.host, len(payload))
 
     def _enter(self) -> None:
-        """From now on the call is counted as under way. Raises Overloaded."""
+        """Count the call as under way from now on. Raises Overloaded."""
         self._endpoint.count_in(self._exchange.peer.host)
         self._is_open = True
 

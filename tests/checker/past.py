@@ -55,7 +55,7 @@ class Line:
         return bisect_right(self._at, upto) > bisect_right(self._at, after)
 
     def deleted_after(self, revision: int) -> int:
-        """The revision of the first deletion behind one; 0: there is none."""
+        """Revision of the first deletion after this revision; 0: there is none."""
         place = bisect_right(self._deleted, revision)
         return self._deleted[place] if place < len(self._deleted) else 0
 

@@ -21,7 +21,7 @@ from tests.support.secured import Secured, Served, served
 
 
 class Hand:
-    """A clock that looks at the files whenever it is asked."""
+    """A clock that makes credentials look at their files on each reading."""
 
     def __init__(self) -> None:
         self.time = 0.0

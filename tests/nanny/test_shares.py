@@ -53,7 +53,7 @@ def test_what_has_no_share_is_left_alone() -> None:
         (200, instance(40), 200, ""),
     ],
 )
-def test_a_description_is_compared_with_what_the_share_is_of(
+def test_a_share_is_kept_unless_the_weight_it_was_taken_of_changed(
     described: int, held: Instance, weight: int, said: str
 ) -> None:
     wanted = instance(described, held.meta.annotations.get(SHARE, ""))

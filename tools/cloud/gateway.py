@@ -40,5 +40,5 @@ class Gateway:
         self.grpc, self.http = found[1], found[2]
 
     async def stop(self) -> None:
-        """In order."""
+        """Stop its processes in order."""
         await self._child.stop()

@@ -33,7 +33,7 @@ class Replica:
             await client.count(timeout_s=START_S)
 
     async def stop(self) -> None:
-        """In order."""
+        """Stop its processes in order."""
         if self._child is not None:
             await self._child.stop()
 

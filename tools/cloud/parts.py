@@ -65,7 +65,7 @@ def sites() -> dict[str, dict[str, str]]:
 
 
 def write_sites(path: Path) -> Path:
-    """For the CMS; one rack at a time in each location."""
+    """Write the CMS's file of sites: one rack at a time in each location."""
     limits = {f"racks-{name}": {"kind": "rack", "most": 1, "within": {"dc": name}} for name in NODES}
     path.write_text(yaml.safe_dump({"hosts": sites(), "limits": limits}))
     return path

@@ -50,7 +50,7 @@ def current_decision(walle: WalleSupervisor, host: Host, lane: Automation) -> He
 def decisions(
     walle: WalleSupervisor, project: Project, lane: Automation, show: Callable[[Host], Host] = lambda host: host
 ) -> Iterator[tuple[Host, HealingDecision]]:
-    """For all hosts of a project that something would be done about; for DNS with their lanes swapped.
+    """Decisions for all hosts of a project that need work; for DNS with their lanes swapped.
 
     `show`: a host as the caller may see it.
     """

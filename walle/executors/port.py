@@ -58,7 +58,7 @@ class Executor(Protocol):
 
 
 class NoOp:
-    """For operations that take no work of ours: a host is only taken into use or out of it. Done when it is begun."""
+    """For operations without work of ours: a host is only taken into use or out of it. Done when it is begun."""
 
     name: str = "none"
 

@@ -84,7 +84,7 @@ def check_limit(limit: Limit) -> None:
 
 
 def format_period(seconds: int) -> str:
-    """In the largest unit that says it exactly."""
+    """The period in the largest unit that expresses it exactly."""
     unit = next(u for u in "dhms" if seconds % _UNITS[u] == 0)
     return f"{seconds // _UNITS[unit]}{unit}"
 

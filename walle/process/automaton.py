@@ -288,7 +288,7 @@ class WalleSupervisor:
             await self.orders.store(subject, order, request_id=secrets.token_hex(16), by=by)
 
     async def _look_at_racks(self) -> None:
-        """At every process, so that each can show incidents; the acting one acts on them."""
+        """Look at racks in every process, so that each can show incidents; only the acting one acts on them."""
         await self.controller.loaded.wait()
         self.world.incidents.watched_since_ms = self.ledger.now().ms
         while True:

@@ -17,7 +17,7 @@ FuseFollower = EntryFollower[FuseEntry]
 
 
 class FuseJournal:
-    """At any process: what a fuse decided is in its record, and each process hears of each change of a record."""
+    """Runs in every process: a fuse's record holds its decisions, and each process sees each change of a record."""
 
     def __init__(self, controller: Controller, global_limits: Limits) -> None:
         self._controller, self._global_limits = controller, global_limits

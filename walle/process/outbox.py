@@ -61,7 +61,7 @@ class _Lane:
 
     @contextmanager
     def room_of(self, project: str) -> Iterator[None]:
-        """For one delivery."""
+        """Occupy the room of one delivery while it is under way."""
         self._under_way[project] += 1
         try:
             yield

@@ -42,7 +42,7 @@ def import_machines(book: WalleTransaction, machines: Iterable[Machine], known: 
 
 
 def differences(before: Machine, after: Machine) -> list[str]:
-    """By field, as `bmc: 10.7.0.1 -> 10.7.0.2`."""
+    """Differences by field, as `bmc: 10.7.0.1 -> 10.7.0.2`."""
     old, new = _texts(before), _texts(after)
     return [f"{name}: {old[name] or '-'} -> {new[name] or '-'}" for name in new if old[name] != new[name]]
 

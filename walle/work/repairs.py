@@ -1,4 +1,4 @@
-"""From a failing check to an operation, from stage to stage, and to the next step of the scheme.
+"""Takes a failing check to an operation, through its stages, and to the next step of the scheme.
 
 Every function is one transaction: it reads through the book, decides, and puts. Both fuses are read whenever something
 is allowed to begin, so that the store refuses one of two decisions that would each be the tenth.

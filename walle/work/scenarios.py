@@ -123,7 +123,7 @@ def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now
 
 
 def agree_scenario(book: WalleTransaction, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
-    """By hand, for the hosts of one project whose CMSs cannot be asked; a refusal cancels the work."""
+    """Agree by hand, for hosts of one project whose CMSs cannot be asked; a refusal cancels the work."""
     scenario = stored_record(book, SCENARIO, order.scenario)
     if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")

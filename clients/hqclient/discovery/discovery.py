@@ -145,7 +145,7 @@ class Discovery:
             await self._one_user_less()
 
     async def open_feed(self, subject: FeedSubject) -> Feed:
-        """For handles: the shared feed of a subject."""
+        """Open the shared feed of a subject, for a handle."""
         async with self._lock:
             if subject not in self._feeds:
                 self._feeds[subject] = self._start_feed(subject)
@@ -154,7 +154,7 @@ class Discovery:
             return self._feeds[subject]
 
     async def release_feed(self, subject: FeedSubject) -> None:
-        """For handles: one of them no longer follows the feed."""
+        """Release the feed: one handle no longer follows it."""
         async with self._lock:
             self._followers[subject] -= 1
             try:

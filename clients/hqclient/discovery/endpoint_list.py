@@ -37,7 +37,7 @@ class EndpointList:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """In order of their keys."""
+        """Endpoints in order of their keys."""
         if self._endpoints is None:
             self._endpoints = tuple(self._by_key[key] for key in self._order)
         return self._endpoints

@@ -105,7 +105,7 @@ class Roster:
 
     @property
     def epochs(self) -> Mapping[str, str]:
-        """By cluster, the epoch of the store that is trusted."""
+        """The trusted epoch of each cluster's store."""
         return self._doubts.believed
 
     def doubt(self) -> str:

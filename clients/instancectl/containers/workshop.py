@@ -88,6 +88,6 @@ class Blueprint:
 
 
 def blueprints(key: RevisionContentKey, revision: InstanceRevision, desired: Desired) -> dict[str, Blueprint]:
-    """For each container of a revision, by name."""
+    """Blueprints of a revision's containers, by name."""
     made = (Blueprint(key, revision, container, desired) for container in revision.container)
     return {blueprint.container.name: blueprint for blueprint in made}

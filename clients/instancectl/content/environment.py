@@ -16,7 +16,7 @@ _NOT_IN_A_NAME = re.compile(r"[^A-Z0-9]+")
 
 
 def base(desired: Desired, revision_id: str, directory: Path, *, is_confined: bool = False) -> dict[str, str]:
-    """For everything that runs for a revision: who it is, where it is, and its ports.
+    """Variables for everything that runs for a revision: its identity, its node, and its ports.
 
     Args:
         is_confined: it runs as another user than we: our home is not its home.

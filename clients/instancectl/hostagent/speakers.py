@@ -41,7 +41,7 @@ class Speakers:
         return self.of(uid)(instance_id)
 
     def of(self, uid: int) -> Callable[[str], bool]:
-        """For which instances the user may speak, now."""
+        """Instances that the user may report for, now."""
         if uid in self._trusted:
             return lambda _: True
         # Asked each time: a uid may belong to another user by now, and the lookup takes microseconds.

@@ -86,7 +86,7 @@ class Limiter(Protocol):
 
 
 class ProcessLimits:
-    """By setrlimit: memory per process. CPU time cannot be divided this way, and is not limited."""
+    """Limits by setrlimit: memory per process. CPU time cannot be divided this way, and is not limited."""
 
     def grip(self, name: str, limit: Limit) -> Grip:
         """Private writable memory only: address space says little about programs that reserve a lot of it."""
@@ -106,7 +106,7 @@ def _resource_limits(limit: Limit, *, pids: int) -> dict[int, int]:
 
 
 class CgroupLimits:
-    """By cgroup v2: memory and CPU time of all processes of a container together."""
+    """Limits by cgroup v2: memory and CPU time of all processes of a container together."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent

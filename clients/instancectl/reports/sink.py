@@ -40,7 +40,7 @@ class StatusSink(Protocol):
         ...
 
     def describe(self) -> dict[str, Any]:
-        """For `status`."""
+        """The sink's line in `status`."""
         ...
 
 

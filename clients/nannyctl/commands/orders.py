@@ -244,7 +244,7 @@ async def _run_order(server: NannyServer, method: str, request: Any, wait_s: flo
 
 
 async def _wait_and_show(server: NannyServer, answer: Any, request: Any, wait_s: float | None, output: str) -> Exit:
-    """For an order that an answer has the service of."""
+    """Wait for an order and show the service that its answer has."""
     code = Exit.OK
     if wait_s is not None:
         since = answer.service.version

@@ -30,13 +30,13 @@ class InstanceReader:
         self._secret_reads = asyncio.Semaphore(SECRET_READS)
 
     async def read_service(self, service: str, also: Iterable[str] = ()) -> dict[str, HeldInstance]:
-        """By id: every instance of a service, and those of other services that have one of the ids `also`."""
+        """Instances by id: all of a service, and those of other services that have an id in `also`."""
         found = await self._find(pb.InstanceFilter(service_id=[service]))
         missing = [instance_id for instance_id in also if instance_id not in found]
         return {**found, **await self.read_instances(missing)}
 
     async def read_instances(self, ids: Sequence[str]) -> dict[str, HeldInstance]:
-        """By id: those of these that exist."""
+        """Those of these instances that exist, by id."""
         found: dict[str, HeldInstance] = {}
         for some in _portions(ids):
             found |= await self._find(pb.InstanceFilter(instance_id=some))

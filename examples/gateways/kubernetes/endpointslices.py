@@ -134,7 +134,9 @@ def slices(service: str, port: str, places: Iterable[tuple[str, int]]) -> dict[s
 
 
 def in_parts(addresses: Iterable[str]) -> list[list[str]]:
-    """By a digest: an address more or less changes one part, unless it changes their number, a power of two."""
+    """Split addresses by digest: one address more or less changes one part, unless the number of parts (a power of two)
+    changes.
+    """
     count = 1
     while True:
         parts: list[list[str]] = [[] for _ in range(count)]

@@ -1,4 +1,4 @@
-"""Fences in a full store, which takes no puts: it is read instead."""
+"""Fences when etcd is full and takes no puts: a read takes their place."""
 
 from __future__ import annotations
 

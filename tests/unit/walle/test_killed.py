@@ -73,7 +73,9 @@ class World1:
         return Healer(Records(self), Parts(self), world, self.now, random.Random(1))
 
     def live(self) -> int:
-        """Reconcile until nothing is left to do, starting again after each death; returns the moments there were."""
+        """Reconcile until nothing is left to do, starting again after each death; returns how many moments there were
+        to die in.
+        """
         healer = self.process()
         for _ in range(80):
             self.now_ms += 10_000
