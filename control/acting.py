@@ -80,7 +80,7 @@ class Tenure:
         return now - self._sent_at < self._term_s / 2
 
 
-class Acting:
+class LeaderElection:
     """Takes the word, refreshes it, and knows whether this process holds it.
 
     Attributes:

@@ -7,7 +7,7 @@ import logging
 import random
 from collections.abc import Callable, Iterable
 
-from control.acting import Acting
+from control.acting import LeaderElection
 from control.change import Change
 from control.effects import ALL, FREEZE, OPENING, EffectIntent, EmergencyStop, Switches
 from control.errors import MayNotBegin
@@ -49,7 +49,9 @@ class Controller:
         self._following = following = Following(config, store, clock, rng)
         self.loaded, self._epoch, self._fence = following.loaded, following.epoch, following.fence
         self._memory, self._changes = memory, changes = following.memory, following.changes
-        self._acting = Acting(config.process, changes, following.fence.wait_for_fence, clock, rng, config.term_s)
+        self._acting = LeaderElection(
+            config.process, changes, following.fence.wait_for_fence, clock, rng, config.term_s
+        )
         changes.doubted = self._acting.doubt
         memory.forget.append(self._acting.forget)
         self._freezes, self._openings = memory.table(FREEZE), memory.table(OPENING)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from control.errors import Refused, UnreadableEvent
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.context import ServerContext
 from serving.errors import OutOfReach, PermissionDenied, Unauthenticated
 from serving.rights.access import Access
@@ -22,7 +22,7 @@ from serving.rights.stored import decode_access
 class OrderRights:
     """`access` is what `encode_access` made of the author's; empty: authors were not authenticated then."""
 
-    def __init__(self, gate: Gate | None = None) -> None:
+    def __init__(self, gate: Authenticator | None = None) -> None:
         self._gate = gate
 
     @classmethod

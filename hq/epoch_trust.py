@@ -53,7 +53,7 @@ def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
 
-class Strangers:
+class UnknownInstances:
     """Instances that agents report and the store does not know.
 
     An agent whose instance was deleted learns that once and stops. One that goes on knows another history.
@@ -175,7 +175,7 @@ class EpochTrust:
         self,
         cache: Cache,
         orders: Orders,
-        strangers: Strangers,
+        strangers: UnknownInstances,
         committer: Committer,
         catch_up: CatchUp,
         names: HqKeys,

@@ -12,7 +12,7 @@ from typing import Final
 from hq import checkpoint
 from hq import keys as k
 from hq.config import ReplicaConfig
-from hq.epoch_trust import EpochTrust, Strangers
+from hq.epoch_trust import EpochTrust, UnknownInstances
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.liveness import Liveness, liveness_times
 from hq.liveness.presence import Presence
@@ -69,7 +69,7 @@ class Replica:
         self.liveness = Liveness(config, cache, names, tracker, self.heartbeats, self.fence, self.committer, clock, rng)
         self.published = PublishedRefusals(store, names, me, epoch, self.liveness.refusals, clock, rng, timeout_s)
         self.catch_up = CatchUp(cache, self.fence, self.loading)
-        orders, strangers = self.liveness.orders, Strangers(config.report_interval_s / 2, timeout_s)
+        orders, strangers = self.liveness.orders, UnknownInstances(config.report_interval_s / 2, timeout_s)
         self.trust = EpochTrust(cache, orders, strangers, self.committer, self.catch_up, names, clock)
         self.events.connect_store(epoch, self.committer, self.fence, self.compactor)
         guard, reachability = self.liveness.guard, self.liveness.reachability

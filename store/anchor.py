@@ -17,7 +17,7 @@ _WORDS_KEPT = 20
 _modified = attrgetter("modified")
 
 
-class Anchor:
+class HistoryCheck:
     """Remembers the last put and the last deletion that were applied, and what this replica's fence key may hold."""
 
     def __init__(self) -> None:

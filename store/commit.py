@@ -20,7 +20,18 @@ import random
 from collections.abc import Callable, Collection, Sequence
 
 from store.epoch import Epoch
-from store.flight import MAX_WRITES, Closed, Conflict, Flight, Guarded, Queue, QueuedWrite, QueueFull, TimedOut, fail
+from store.flight import (
+    MAX_WRITES,
+    Closed,
+    Conflict,
+    Guarded,
+    InFlightTxn,
+    Queue,
+    QueuedWrite,
+    QueueFull,
+    TimedOut,
+    fail,
+)
 from store.keys import COMMITS, Keys, new_word
 from store.port import (
     Applied,
@@ -74,7 +85,7 @@ class Committer:
         self._timeout_s, self._queue_limit, self._errors = timeout_s, queue_limit, errors
         self._queue = Queue()
         self._group: list[QueuedWrite] = []  # taken out of the queue, not all answered yet
-        self._flight: Flight | None = None
+        self._flight: InFlightTxn | None = None
         self._closed = False
         self.grouped: Callable[[int], None] = lambda _: None
         self.writes = self.unknown = 0
@@ -167,13 +178,13 @@ class Committer:
         waiting = [item for item in items if not item.done.done()]
         if not waiting:
             return False
-        self._flight = Flight(waiting, self._word_key, new_word(self._rng))
+        self._flight = InFlightTxn(waiting, self._word_key, new_word(self._rng))
         try:
             return await self._send(self._flight)
         finally:
             self._flight = None
 
-    async def _send(self, flight: Flight) -> bool:
+    async def _send(self, flight: InFlightTxn) -> bool:
         ours = (self._epoch.guard(), self._session.guard())
         try:
             commit = await self._store.commit((*ours, *flight.items[0].guards), flight.writes(), self._timeout_s)
@@ -194,7 +205,7 @@ class Committer:
             fail(flight.items, error)
         return False
 
-    def _turn_back(self, flight: Flight, ours: tuple[Compare, Compare]) -> None:
+    def _turn_back(self, flight: InFlightTxn, ours: tuple[Compare, Compare]) -> None:
         """A guard did not hold: nothing was stored."""
         epoch, session = ours
         changed = self._session.guard() != session or self._session.is_changing
@@ -206,7 +217,7 @@ class Committer:
             self._session.doubt()
             fail(flight.items, Guarded("the store has changed since this write began; nothing was stored", 0.1))
 
-    def _land(self, flight: Flight, commit: Commit) -> None:
+    def _land(self, flight: InFlightTxn, commit: Commit) -> None:
         self.grouped(len(flight.items))
         for item, outcome in zip(flight.items, commit.outcomes, strict=False):
             if isinstance(outcome, Applied):
@@ -215,7 +226,7 @@ class Committer:
             else:
                 item.fail(Conflict(outcome.modified))
 
-    async def _without_space(self, flight: Flight, error: NoSpace) -> bool:
+    async def _without_space(self, flight: InFlightTxn, error: NoSpace) -> bool:
         """Return whether it was refused as a whole.
 
         etcd gives the same error for a transaction that it refused and for the one that used up the last space, which
@@ -236,14 +247,14 @@ class Committer:
         fail([item for item in flight.items if item.write.puts] or flight.items, error)
         return True
 
-    async def _settle(self, flight: Flight, error: UnknownOutcome) -> None:
+    async def _settle(self, flight: InFlightTxn, error: UnknownOutcome) -> None:
         """Find out what became of a transaction without an answer: change the session, wait until that came back."""
         log.warning("outcome of %d writes unknown (%s): opening a new session", len(flight.items), error)
         self.unknown += 1
         await self._session.change()
         self._sort_out(flight)
 
-    def _sort_out(self, flight: Flight) -> None:
+    def _sort_out(self, flight: InFlightTxn) -> None:
         again = flight.settle()
         if lost := [item.subject for item in flight.items if not item.seen_at and item not in again]:
             log.error("the outcome of %d writes will remain unknown: %s", len(lost), ", ".join(lost[:10]))

@@ -174,7 +174,7 @@ class Queue:
         return group
 
 
-class Flight:
+class InFlightTxn:
     """The transaction under way.
 
     Attributes:

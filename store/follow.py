@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import aclosing, contextmanager
 from enum import Enum, auto
 
-from store.anchor import Anchor
+from store.anchor import HistoryCheck
 from store.epoch import Epoch
 from store.kept import Footing, NotKept, StoreCheckpoint, other_ranges, restore_checkpoint
 from store.keys import Keys
@@ -120,7 +120,7 @@ class StoreFollower:
         self.following, self.opened = asyncio.Event(), asyncio.Event()
         self.kept: StoreCheckpoint | None = None
         self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
-        self._anchor = Anchor()
+        self._anchor = HistoryCheck()
         self._missing = _RestartPoint.ALL
         self._silent = 0  # watches in a row that brought nothing
         self._patience: asyncio.Timeout | None = None

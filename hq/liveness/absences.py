@@ -13,7 +13,7 @@ _LATE_KEPT: Final = 50
 _EVER: Final = float("-inf")
 
 
-class Absences:
+class DowntimeLog:
     """Intervals that do not count as silence.
 
     Attributes:

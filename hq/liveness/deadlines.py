@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Generic, NamedTuple, TypeVar
 
-from hq.liveness.absences import Absences, Unheard
+from hq.liveness.absences import DowntimeLog, Unheard
 
 _TICKS = 600  # per timeout; numbers of silent revisions are exact to one tick
 
@@ -81,7 +81,7 @@ class Deadlines(Generic[K]):
 
     def __init__(self, times: LivenessTimes) -> None:
         self.times = times
-        self._absences = Absences()
+        self._absences = DowntimeLog()
         self._heard: dict[K, float] = {}  # oldest first
         self._tick_s = times.timeout_s / _TICKS
         self._refused: dict[K, _RefusedReports] = {}

@@ -11,7 +11,7 @@ from hq.liveness.expiries import Expiries
 from hq.liveness.guard import ExpiryGuard, GuardRules
 from hq.liveness.heartbeats import Heartbeats
 from hq.liveness.orders import Orders
-from hq.liveness.reachability import Door, Reachability
+from hq.liveness.reachability import Reachability, SelfProbe
 from hq.liveness.refusals import Refusals
 from hq.liveness.sweep import Sweep, SweepTimes
 from hq.liveness.tracker import Tracker
@@ -55,7 +55,7 @@ class Liveness:
         self.guard = ExpiryGuard(GuardRules(max_silent_share=config.guard_share, hold_s=timeout_s, settle_s=settle_s))
         self.reachability = Reachability(
             tracker,
-            Door(timeout_s, lambda: heartbeats.failing),
+            SelfProbe(timeout_s, lambda: heartbeats.failing),
             lambda: fence.proven_at,
             lambda: tracker.deaf or fence.store_is_full,
             fresh_s=min(5.5, timeout_s * 0.7),

@@ -13,7 +13,7 @@ from typing import Final, Protocol
 _PROBE_HOLDS_S: Final = 10.0
 
 
-class Door:
+class SelfProbe:
     """Whether agents' reports can come in to one replica.
 
     Attributes:
@@ -78,7 +78,7 @@ class Reachability:
     def __init__(
         self,
         deadlines: SilenceClock,
-        door: Door,
+        door: SelfProbe,
         proven_at: Callable[[], float | None],
         is_deaf: Callable[[], bool],
         *,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from hq.memory import frames
-from hq.memory.joined_lists import Home
+from hq.memory.joined_lists import ServiceListCache
 from hq.memory.record import NO_STATUS, RECORD_BYTES, Mark, Pool, Spec, Status, Traits, decode_traits, pool_traits
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
@@ -65,7 +65,7 @@ class Entry:
         self._shape: frames.Shape = pool.setdefault(shape, shape)
         self._frame = frames.splice(parts)
         self.fresh_frame: bytes | None = self._frame
-        self.home: Home | None = None
+        self.home: ServiceListCache | None = None
         self._told, self._reason = _NOT_LOOKED, ""
 
     def stored_bytes(self) -> int:
@@ -131,7 +131,7 @@ class Entry:
         mark.heard_by = heard_by
         self.fresh_frame = None
         if self.home is not None:
-            self.home.void()
+            self.home.invalidate()
         return mark
 
     def meta(self) -> instance_pb2.InstanceMeta:

@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from hq.memory.bucket import Block, Bucket, id_of
 from hq.memory.entry import Entry, frames_of
-from hq.memory.joined_lists import CacheSlot, Home, JoinedList, Shelf
+from hq.memory.joined_lists import CacheSlot, JoinedList, ListCacheBudget, ServiceListCache
 from hq.memory.query import UNALLOCATED, UNREADY, Query
 from hq.memory.record import Traits
 
@@ -91,8 +91,8 @@ class Indexes:
     """All indexes of a cache, kept in step with each other. `listing_bytes`: limit of the lists kept joined."""
 
     def __init__(self, listing_bytes: int) -> None:
-        self._homes: dict[str, Home] = {}
-        self._shelf = Shelf(listing_bytes)
+        self._homes: dict[str, ServiceListCache] = {}
+        self._shelf = ListCacheBudget(listing_bytes)
         self._all = Bucket()
         self._clusters: Counter[str] = Counter()
         self._by: dict[str, Index[Any]] = {name: Index() for name in _NAMES}
@@ -131,8 +131,8 @@ class Indexes:
         for index, by_word in zip(self._by.values(), found, strict=True):
             index.extend(by_word)
         for service, own in found[0].items():
-            home = self._homes.setdefault(service, Home())
-            home.void()
+            home = self._homes.setdefault(service, ServiceListCache())
+            home.invalidate()
             for entry in own:
                 entry.home = home
 
@@ -198,7 +198,7 @@ class Indexes:
         home = self._home(query)
         return self._shelf.place(home, (query.listing, page)) if home is not None else None
 
-    def _home(self, query: Query) -> Home | None:
+    def _home(self, query: Query) -> ServiceListCache | None:
         return self._homes.get(query.listing[0]) if query.listing else None
 
     def _settle(self, before: Entry | None, after: Entry | None) -> None:
@@ -207,11 +207,11 @@ class Indexes:
             service = after.traits.service
             home = self._homes.get(service)
             if home is None:
-                home = self._homes[service] = Home()
+                home = self._homes[service] = ServiceListCache()
             after.home = home
-            home.void()
+            home.invalidate()
         if before is not None and before.home is not None:
-            before.home.void()
+            before.home.invalidate()
             service = before.traits.service
             if not self._by["services"].buckets((service,)):
                 self._homes.pop(service, None)

@@ -1,4 +1,4 @@
-"""Lists of a service that are often asked for, kept joined: going through entries costs more than copying bytes."""
+"""Cache of encoded answers, per service: copying bytes costs less than walking through entries."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class EncodedList:
         return self._answer
 
 
-class Note:
-    """What a shelf knows of a list: where it is kept, its size, and how often it was asked for recently."""
+class CacheStats:
+    """Cache bookkeeping of one list: the cache that holds it, its size, and recent hits."""
 
     __slots__ = ("asked", "home", "key", "size_bytes")
 
-    def __init__(self, home: Home, key: Hashable) -> None:
-        # Only homes hold lists, so that a void one is freed at once.
+    def __init__(self, home: ServiceListCache, key: Hashable) -> None:
+        # Only the service's cache holds lists, so that an outdated one is freed at once.
         self.home, self.key = ref(home), key
         self.asked = self.size_bytes = 0
 
@@ -64,7 +64,7 @@ class JoinedList:
     __slots__ = ("__weakref__", "_shelf", "entries", "forms", "next_page_token", "note", "size_bytes")
 
     def __init__(
-        self, entries: Sequence[Any], frames: Sequence[bytes], shelf: Shelf, note: Note, token: str = ""
+        self, entries: Sequence[Any], frames: Sequence[bytes], shelf: ListCacheBudget, note: CacheStats, token: str = ""
     ) -> None:
         self.entries, self.next_page_token, self.note = entries, token, note
         plain = EncodedList(frames)
@@ -83,8 +83,8 @@ class JoinedList:
             self.forms[form] = joined
 
 
-class Home:
-    """The lists kept of one service. Each of its entries knows it, to make it void: heartbeats come by uid.
+class ServiceListCache:
+    """Encoded lists of one service. Each of its entries refers to it, to invalidate it: heartbeats come by uid.
 
     Attributes:
         listings: replaced by a new dictionary at each change, so that a list being made can tell if it is outdated.
@@ -101,45 +101,45 @@ class Home:
     def drop(self, key: Hashable) -> None:
         del self.listings[key]
 
-    def void(self) -> None:
-        """An instance of the service changed, came, went or was heard."""
+    def invalidate(self) -> None:
+        """Drop all lists: an instance of the service changed, was added or deleted, or sent a heartbeat."""
         self.listings = {}
 
 
 class CacheSlot(NamedTuple):
     """Where a list that is being made may be kept."""
 
-    shelf: Shelf
-    home: Home
+    shelf: ListCacheBudget
+    home: ServiceListCache
     key: Hashable
     listings: dict[Hashable, JoinedList]
 
     def keep(self, entries: Sequence[Any], frames: Sequence[bytes], token: str = "") -> JoinedList:
         """Make the list; it is kept unless an instance of the service has changed since it was begun."""
-        listing = JoinedList(entries, frames, self.shelf, Note(self.home, self.key), token)
+        listing = JoinedList(entries, frames, self.shelf, CacheStats(self.home, self.key), token)
         if self.home.listings is self.listings:
             self.shelf.keep(self.home, listing)
         return listing
 
 
-class Shelf:
-    """Limits the bytes that all homes keep.
+class ListCacheBudget:
+    """Limits the bytes that the caches of all services keep.
 
     The cost of making a list grows with its size, so only how often it is asked for matters: the oldest go first,
     except those that were asked for since they were last looked at.
     """
 
     def __init__(self, max_bytes: int) -> None:
-        self._kept: deque[Note] = deque()
+        self._kept: deque[CacheStats] = deque()
         self._max_bytes = max_bytes
         self._bytes = 0
         self._swept_at = _FEW  # when there are more than this, void ones are looked for
 
-    def place(self, home: Home, key: Hashable) -> CacheSlot:
+    def place(self, home: ServiceListCache, key: Hashable) -> CacheSlot:
         """The slot of a list that is about to be joined."""
         return CacheSlot(self, home, key, home.listings)
 
-    def keep(self, home: Home, listing: JoinedList) -> None:
+    def keep(self, home: ServiceListCache, listing: JoinedList) -> None:
         """Keep a list, if there is room."""
         note = listing.note
         if len(self._kept) > self._swept_at:
@@ -149,7 +149,7 @@ class Shelf:
         if not self.grew(note, listing.size_bytes + 8 * len(listing.entries) + 500):
             note.drop()
 
-    def grew(self, note: Note, size_bytes: int) -> bool:
+    def grew(self, note: CacheStats, size_bytes: int) -> bool:
         """Make room for more bytes of a list; return whether there is any. No list gets more than half of all."""
         if note.size_bytes + size_bytes > self._max_bytes // 2:
             return False

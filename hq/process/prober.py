@@ -10,7 +10,7 @@ from typing import Final
 
 from google.rpc import code_pb2 as codes  # type: ignore[import-untyped,unused-ignore]
 
-from hq.liveness.reachability import Door
+from hq.liveness.reachability import SelfProbe
 from serving.clock import Clock
 from serving.errors import Overloaded
 from serving.limiting.admission import Admission
@@ -30,7 +30,7 @@ class Prober:
     """Tells the replica's door of each probe that succeeded. (On a shared port, a sibling may have answered.)"""
 
     def __init__(
-        self, door: Door, clock: Clock, liveness_timeout_s: float, admission: Admission, *, is_encrypted: bool
+        self, door: SelfProbe, clock: Clock, liveness_timeout_s: float, admission: Admission, *, is_encrypted: bool
     ) -> None:
         self._door, self._clock, self._admission, self._is_encrypted = door, clock, admission, is_encrypted
         self._every_s = min(_EVERY_S, liveness_timeout_s / 10)

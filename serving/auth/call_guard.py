@@ -13,7 +13,7 @@ from serving.rights.reach import Check, Reach
 from serving.rights.rules import NOBODY, Rule
 
 if TYPE_CHECKING:
-    from serving.auth.gate import Admit, Gate  # which imports cryptography
+    from serving.auth.gate import Admit, Authenticator  # which imports cryptography
 
 _NO_LEASE: Final = nullcontext()
 
@@ -54,7 +54,9 @@ class CallGuard:
 
     __slots__ = ("_check", "_gate", "_path", "_rule", "admit")
 
-    def __init__(self, gate: Gate | None, path: str, rule: Rule, admission: Admission, reach: Reach | None) -> None:
+    def __init__(
+        self, gate: Authenticator | None, path: str, rule: Rule, admission: Admission, reach: Reach | None
+    ) -> None:
         """Raises ValueError: somebody may call, and nothing says what that reaches."""
         if reach is None and not rule.is_open and rule is not NOBODY:
             raise ValueError(f"{path} names no reach: say in the table of methods what it reaches")

@@ -32,7 +32,7 @@ Admit = Callable[[Call], None]
 Run = Callable[[Any, Call], Answer | Awaitable[Answer]]
 
 
-class Gate:
+class Authenticator:
     """Lets calls in, or raises Unauthenticated or PermissionDenied.
 
     Attributes:

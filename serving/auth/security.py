@@ -13,7 +13,7 @@ from serving.auth.audit import Audit, AuditLine, LogSink
 from serving.auth.audit_file import FileSink
 from serving.auth.bearer_tokens import Demands, Tokens, parse_jwks
 from serving.auth.certificates import Certificates
-from serving.auth.gate import DENIALS, Gate
+from serving.auth.gate import DENIALS, Authenticator
 from serving.auth.policy import parse
 from serving.auth.revocations import parse_revoked
 from serving.auth.tls import ServerTls
@@ -41,7 +41,7 @@ class Security:
         tls: None: plain text.
     """
 
-    def __init__(self, gate: Gate | None, tls: ServerTls | None, audit: Audit, files: list[Reloading]) -> None:
+    def __init__(self, gate: Authenticator | None, tls: ServerTls | None, audit: Audit, files: list[Reloading]) -> None:
         self.gate, self.tls, self.audit = gate, tls, audit
         self._files = [*((file, _nothing) for file in (tls.files if tls else ())), *files]
 
@@ -51,7 +51,7 @@ class Security:
             await asyncio.sleep(_REREAD_S)
             self.refresh()
 
-    def follow_authorities(self, gate: Gate, bundle: WatchedFiles[bytes]) -> None:
+    def follow_authorities(self, gate: Authenticator, bundle: WatchedFiles[bytes]) -> None:
         """Let the gate know of other CAs in the bundle of clients' certificates."""
         self._files = [
             (file, (lambda: gate.use_authorities(bundle.current)) if file is bundle else use)
@@ -252,7 +252,7 @@ def _gate(
     clock: Clock,
     cluster: str | None,
     denied_by_state: Collection[str],
-) -> tuple[Gate, list[Reloading]]:
+) -> tuple[Authenticator, list[Reloading]]:
     policy = WatchedFiles("policy", (Path(given["policy"]),), lambda contents: parse(contents[0]))
     tokens, files = None, list[Reloading]()
     if given["jwks"]:
@@ -261,7 +261,7 @@ def _gate(
         demands = Demands(given["audience"], given["issuer"], given["clock_skew"], given["max_token_ttl"], common)
         tokens = Tokens(keys.current, demands, clock)
         files.append((keys, lambda: gate.use_keys(keys.current)))
-    gate = Gate(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
+    gate = Authenticator(policy.current, tokens, certificates, audit, clock, cluster, denied_by_state)
     files.append((policy, lambda: gate.use(policy.current)))
     if given.get("revoked"):
         revoked = WatchedFiles("revoked", (Path(given["revoked"]),), lambda contents: parse_revoked(contents[0]))

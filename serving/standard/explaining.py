@@ -18,7 +18,7 @@ from serving.rights.reach import Of, checked_reach
 from serving.rights.rules import READ, Role
 
 if TYPE_CHECKING:
-    from serving.auth.gate import Gate
+    from serving.auth.gate import Authenticator
 
 PATH: Final = "access.v1.AccessService/Explain"
 _STRUCT: Final = struct_pb2.Struct
@@ -26,7 +26,7 @@ _STAFF: Final = (Role.OPERATOR, Role.ADMIN)
 _LIMITS: Final = ("services", "nodes", "clusters", "checks")
 
 
-def method(table: Sequence[Method], gate: Gate | None) -> UnaryMethod:
+def method(table: Sequence[Method], gate: Authenticator | None) -> UnaryMethod:
     """The call, about the methods of this table."""
 
     def answer(request: Any, call: Call) -> Answer:

@@ -14,7 +14,7 @@ from serving.limiting.peers import Peer, peer_of
 from serving.sockets import set_tcp
 from serving.transport.connection import SURPLUS_S, Core, ServerConnection
 from serving.transport.h1_side import H1Side
-from serving.transport.h2_side import H2Side
+from serving.transport.h2_side import Http2Connection
 
 log = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class Arrival(asyncio.Protocol):
         self._core.arrivals.discard(self._transport)
         if self._transport.is_closing():
             return None
-        side: type[ServerConnection] = H2Side if is_h2 else H1Side
+        side: type[ServerConnection] = Http2Connection if is_h2 else H1Side
         connection = side(self._core, self._transport, self._peer, self._surplus)
         self._is_counted = False
         self._transport.set_protocol(cast("asyncio.Protocol", connection))

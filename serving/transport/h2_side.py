@@ -26,7 +26,7 @@ _CONTINUE: Final = hpack.encode([(b":status", b"100")])
 _NO_HEAD: Final = Head(b"", b"/", b"", [], {})
 
 
-class H2Side(ServerConnection):
+class Http2Connection(ServerConnection):
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
         super().__init__(core, transport, peer, surplus)
         limits = core.limits
@@ -273,7 +273,7 @@ class H2Side(ServerConnection):
 class H2Exchange(Exchange):
     is_h2 = True
 
-    def __init__(self, side: H2Side, stream: Http2Stream, head: Head) -> None:
+    def __init__(self, side: Http2Connection, stream: Http2Stream, head: Head) -> None:
         self.head, self.peer, self._side, self._stream = head, side.peer, side, stream
 
     def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:

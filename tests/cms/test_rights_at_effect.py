@@ -12,7 +12,7 @@ from cms.ledger.why import explain
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused
 from hqclient import Client
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.rights.access import Identity, ProofKind
 from serving.rights.rules import BUDGET
 from serving.rights.stored import encode_access
@@ -28,7 +28,7 @@ WEB_0 = [{"location": "ams", "id": "web-0"}]
 class Running(Guarded):
     """A secured CMS over a cloud, whose policy may change."""
 
-    def __init__(self, cms: Cms, files: Secured, gate: Gate, client: Client) -> None:
+    def __init__(self, cms: Cms, files: Secured, gate: Authenticator, client: Client) -> None:
         super().__init__(cms, files)
         self.desk, self.gate, self.files, self.client = cms.server.desk, gate, files, client
 

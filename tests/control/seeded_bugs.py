@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from control.acting import Acting, HolderSilence, Sight
+from control.acting import HolderSilence, LeaderElection, Sight
 from control.change import Change
 from control.effects import EffectIntent
 from control.events import Events
@@ -26,7 +26,7 @@ def word_not_compared(patch: Patch) -> None:
         self._guards = ()
 
     patch.setattr(Change, "__init__", init)
-    patch.setattr(Acting, "holds", lambda self: bool(self._word))
+    patch.setattr(LeaderElection, "holds", lambda self: bool(self._word))
 
 
 def event_removed_later(patch: Patch) -> None:

@@ -12,7 +12,7 @@ from hqpb.v1 import admin_pb2, admin_stubs
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from serving.auth.audit import Audit, LogSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import parse
 from serving.calls.methods import Call
 from serving.clock import SystemClock
@@ -72,7 +72,7 @@ async def test_a_new_instance_goes_where_the_caller_says(start_pair: StartPair) 
 async def test_a_batch_with_one_item_that_the_gateway_denies_goes_to_no_location(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair(timeout="5s")
     clock = SystemClock()
-    gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
+    gate = Authenticator(parse(POLICY.encode()), None, None, Audit(LogSink(), clock), clock)
     call = Call(access=gate.access(Identity("web-uploader", ProofKind.TOKEN, clock.wall_ms()), UPLOAD))
     own, foreign = instance("a", "east"), instance("b", "west")
     own.meta.service_id, foreign.meta.service_id = "web", "mail"

@@ -6,7 +6,7 @@ import pytest
 
 from hq.liveness.deadlines import Deadlines
 from hq.liveness.heartbeats import Heartbeat, Heartbeats
-from hq.liveness.reachability import Door
+from hq.liveness.reachability import SelfProbe
 from hq.liveness.refusals import News, Refusals
 from hq.liveness.sweep import Sweep
 from hq.registry.reports import Reports
@@ -80,7 +80,7 @@ def refusal_is_not_told(patch: Patch) -> None:
 def heartbeats_are_not_missed(patch: Patch) -> None:
     patch.setattr(StoreUnavailable, "ours", False)
     patch.setattr(Sweep, "_knock", lambda self: self._fence.wait_for_fence())
-    patch.setattr(Door, "look", lambda self, now, **_: None)
+    patch.setattr(SelfProbe, "look", lambda self, now, **_: None)
 
 
 @bug("News is taken for a heartbeat, and acknowledged without being stored.", "DURABLE", scenes.calm)

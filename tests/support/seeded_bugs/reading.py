@@ -6,7 +6,7 @@ import pytest
 
 from hq.memory.cache import Cache
 from hq.memory.index import Index
-from hq.memory.joined_lists import Home
+from hq.memory.joined_lists import ServiceListCache
 from hq.memory.query import Query
 from hq.registry import reads
 from hq.registry.reads import GroupCount, Reads
@@ -73,7 +73,7 @@ def index_forgets_nothing(patch: Patch) -> None:
 
 @bug("A list that is kept joined is not made again when an instance changes.", "GENUINE", scenes.calm)
 def kept_list_grows_old(patch: Patch) -> None:
-    patch.setattr(Home, "void", lambda self: None)
+    patch.setattr(ServiceListCache, "void", lambda self: None)
 
 
 @bug("A count takes every instance for a ready one.", "GENUINE", scenes.calm)

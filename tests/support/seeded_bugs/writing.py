@@ -15,7 +15,7 @@ from hq.registry.changes import WritePlan
 from hq.registry.preconditions import Precondition
 from hq.registry.writes import Writes
 from store.commit import Committer, Conflict
-from store.flight import Flight
+from store.flight import InFlightTxn
 from store.port import Applied, Commit, Unavailable, UnknownOutcome, Write
 from tests.support.seeded_bugs import scenes
 from tests.support.seeded_bugs.bug import bug
@@ -71,7 +71,7 @@ def conflict_answered_as_ok(patch: Patch) -> None:
 def group_answered_as_one(patch: Patch) -> None:
     land = Committer._land
 
-    def all_or_nothing(self: Committer, flight: Flight, commit: Commit) -> None:
+    def all_or_nothing(self: Committer, flight: InFlightTxn, commit: Commit) -> None:
         won = any(isinstance(outcome, Applied) for outcome in commit.outcomes[:-1])
         outcomes = [Applied() for _ in commit.outcomes] if won else commit.outcomes
         land(self, flight, Commit(commit.revision, commit.guarded, list(outcomes)))
@@ -81,7 +81,7 @@ def group_answered_as_one(patch: Patch) -> None:
 
 @bug("A transaction without an answer is taken for a failed one.", "SETTLED", scenes.lost_answers)
 def unknown_taken_for_failure(patch: Patch) -> None:
-    async def settle(self: Committer, flight: Flight, error: UnknownOutcome) -> None:
+    async def settle(self: Committer, flight: InFlightTxn, error: UnknownOutcome) -> None:
         for item in flight.items:
             item.fail(Unavailable("nothing was stored"))
 
@@ -90,7 +90,7 @@ def unknown_taken_for_failure(patch: Patch) -> None:
 
 @bug("A transaction without an answer is taken for a stored one.", "DURABLE", scenes.lost_answers)
 def unknown_taken_for_success(patch: Patch) -> None:
-    async def settle(self: Committer, flight: Flight, error: UnknownOutcome) -> None:
+    async def settle(self: Committer, flight: InFlightTxn, error: UnknownOutcome) -> None:
         _, head = await self._store.get(self._word_key)
         for item in flight.items:
             item.answer(head)
@@ -104,7 +104,7 @@ def unknown_taken_for_success(patch: Patch) -> None:
     scenes.lost_answers,
 )
 def unknown_sent_again(patch: Patch) -> None:
-    async def settle(self: Committer, flight: Flight, error: UnknownOutcome) -> None:
+    async def settle(self: Committer, flight: InFlightTxn, error: UnknownOutcome) -> None:
         flight.call_off()
         self._queue.put_back(flight.items)
 

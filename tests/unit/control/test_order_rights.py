@@ -11,7 +11,7 @@ from nanny.records.handler import handler
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent
 from serving.auth.audit import Audit, LogSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import parse
 from serving.auth.revocations import Revocations
 from serving.clock import SystemClock
@@ -22,10 +22,10 @@ from tests.nanny.orders import Dictionary
 _POLICY = "roles: {{uploader: [{{identities: [ann], services: [{}]}}]}}"
 
 
-def gate(services: str) -> Gate:
+def gate(services: str) -> Authenticator:
     """Ann uploads these."""
     clock = SystemClock()
-    return Gate(parse(_POLICY.format(services).encode()), None, None, Audit(LogSink(), clock), clock)
+    return Authenticator(parse(_POLICY.format(services).encode()), None, None, Audit(LogSink(), clock), clock)
 
 
 def order_of_ann(services: str) -> str:

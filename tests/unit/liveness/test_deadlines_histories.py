@@ -7,7 +7,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hq.liveness.absences import Absences
+from hq.liveness.absences import DowntimeLog
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
 
 TIMES = LivenessTimes(timeout_s=60, report_interval_s=18, retry_s=5, flush_s=1)
@@ -194,7 +194,7 @@ def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: flo
 def test_the_latest_moment_of_enough_silence_is_where_silence_is_just_enough(
     gaps: list[tuple[float, float]], silence_s: float
 ) -> None:
-    absences, now = Absences(), 0.0
+    absences, now = DowntimeLog(), 0.0
     absences.restart(0.0)
     for up_s, away_s in gaps:
         absences.add(now + up_s, now + up_s + away_s)
@@ -208,7 +208,7 @@ def test_the_latest_moment_of_enough_silence_is_where_silence_is_just_enough(
 
 
 def test_very_many_gaps_are_kept_in_bounded_memory_and_their_sum_is_exact() -> None:
-    absences = Absences()
+    absences = DowntimeLog()
     for n in range(5_000):
         absences.add(n * 10.0, n * 10.0 + 4)
     assert len(absences._gaps) <= 1_000

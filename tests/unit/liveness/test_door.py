@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hq.liveness.reachability import Door
+from hq.liveness.reachability import SelfProbe
 
 TIMEOUT_S = 600.0
 
@@ -17,7 +17,7 @@ class Wall:
     def __init__(self) -> None:
         self.now = 0.0
         self.failing = ""
-        self.door = Door(TIMEOUT_S, lambda: self.failing)
+        self.door = SelfProbe(TIMEOUT_S, lambda: self.failing)
 
     def pass_time(self, seconds: float) -> None:
         for _ in range(round(seconds)):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hq.liveness.deadlines import Deadlines, LivenessTimes, RevisionKey
-from hq.liveness.reachability import Door, Reachability
+from hq.liveness.reachability import Reachability, SelfProbe
 from serving.clock import ManualClock
 
 KEY = RevisionKey("a", "r1")
@@ -22,7 +22,7 @@ class World:
         self.deaf = False
         self.presence = Reachability(
             self.deadlines,
-            Door(LivenessTimes().timeout_s, lambda: ""),
+            SelfProbe(LivenessTimes().timeout_s, lambda: ""),
             lambda: self.proven_at,
             lambda: self.deaf,
             fresh_s=FRESH_S,

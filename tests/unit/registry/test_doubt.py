@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, EpochEvidence, InstanceCounts, Strangers
+from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, EpochEvidence, InstanceCounts, UnknownInstances
 from hqpb.v1 import service_pb2
 
 NOBODY = InstanceCounts(0, 0)
@@ -60,7 +60,7 @@ def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() 
 
 
 def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:
-    strangers = Strangers(persistent_s=90, forgotten_s=600)
+    strangers = UnknownInstances(persistent_s=90, forgotten_s=600)
     strangers.record_report("deleted", 0)
     for now in (0, 180, 360):
         strangers.record_report("lost", now)
@@ -72,7 +72,7 @@ def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> 
 
 
 def test_strangers_take_no_memory_without_an_end() -> None:
-    strangers = Strangers(persistent_s=0, forgotten_s=600)
+    strangers = UnknownInstances(persistent_s=0, forgotten_s=600)
     for n in range(100_010):
         strangers.record_report(f"i-{n}", 0)
     assert strangers.count(0) == 100_000

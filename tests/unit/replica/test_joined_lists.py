@@ -7,7 +7,7 @@ from weakref import ref
 import pytest
 
 from hq.memory.cache import Cache
-from hq.memory.joined_lists import PLAIN, EncodedList, Home, JoinedList, Shelf
+from hq.memory.joined_lists import PLAIN, EncodedList, JoinedList, ListCacheBudget, ServiceListCache
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2 as pb
 from tests.support.cache_entries import Feed, entry, mark, spec_value, status_value
@@ -32,7 +32,7 @@ def joined(listing: JoinedList) -> bytes:
     return listing.forms[PLAIN].answer("a source", lambda: b"")
 
 
-def put(shelf: Shelf, home: Home, size_bytes: int, key: object = None) -> JoinedList:
+def put(shelf: ListCacheBudget, home: ServiceListCache, size_bytes: int, key: object = None) -> JoinedList:
     return shelf.place(home, key).keep([entry("a")], [b"x" * size_bytes])
 
 
@@ -115,7 +115,7 @@ def test_a_page_during_which_its_service_changed_is_not_kept() -> None:
 
 
 def test_what_is_kept_stays_within_its_bytes() -> None:
-    shelf, homes = Shelf(30_000), [Home() for _ in range(100)]
+    shelf, homes = ListCacheBudget(30_000), [ServiceListCache() for _ in range(100)]
     for home in homes:
         for key in (None, True):
             put(shelf, home, 1_000, key)
@@ -126,7 +126,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
 
 
 def test_the_forms_of_a_list_count() -> None:
-    shelf, first, second, home = Shelf(10_000), Home(), Home(), Home()
+    shelf, first, second, home = ListCacheBudget(10_000), ServiceListCache(), ServiceListCache(), ServiceListCache()
     put(shelf, first, 3_400)
     put(shelf, second, 3_400)
     listing = put(shelf, home, 1_000)
@@ -139,7 +139,7 @@ def test_the_forms_of_a_list_count() -> None:
 
 
 def test_a_list_that_is_asked_for_outlives_those_that_are_not() -> None:
-    shelf, home = Shelf(10_000), Home()
+    shelf, home = ListCacheBudget(10_000), ServiceListCache()
     asked = put(shelf, home, 1_000)
     for number in range(100):
         asked.form(PLAIN)
@@ -151,43 +151,43 @@ def test_a_list_that_is_asked_for_outlives_those_that_are_not() -> None:
 
 
 def test_no_list_takes_more_than_half() -> None:
-    shelf, home = Shelf(10_000), Home()
+    shelf, home = ListCacheBudget(10_000), ServiceListCache()
     assert put(shelf, home, 6_000).entries
     assert home.get(None) is None
     assert shelf._bytes == 0
 
 
 def test_a_void_list_is_held_by_nobody() -> None:
-    shelf, home = Shelf(100_000), Home()
+    shelf, home = ListCacheBudget(100_000), ServiceListCache()
     old = put(shelf, home, 1_000)
     seen = ref(old)
     del old
     assert seen() is not None
-    home.void()
+    home.invalidate()
     assert seen() is None
 
 
 def test_a_void_list_takes_no_more_forms() -> None:
-    shelf, home = Shelf(100_000), Home()
+    shelf, home = ListCacheBudget(100_000), ServiceListCache()
     old = put(shelf, home, 1_000)
-    home.void()
+    home.invalidate()
     old.add("json", EncodedList([b"x"]))
     assert [*old.forms] == [PLAIN]
 
 
 def test_bookkeeping_of_invalidated_lists_does_not_grow_behind_a_kept_list() -> None:
-    shelf, still, changing = Shelf(1 << 30), Home(), Home()
+    shelf, still, changing = ListCacheBudget(1 << 30), ServiceListCache(), ServiceListCache()
     put(shelf, still, 1_000)
     for _ in range(10_000):
         put(shelf, changing, 1_000)
-        changing.void()
+        changing.invalidate()
     assert still.get(None) is not None
     assert len(shelf._kept) <= 66
     assert shelf._bytes <= 66 * 1_600
 
 
 def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> None:
-    shelf, homes, changing = Shelf(1 << 30), [Home() for _ in range(500)], Home()
+    shelf, homes, changing = ListCacheBudget(1 << 30), [ServiceListCache() for _ in range(500)], ServiceListCache()
     for home in homes:
         put(shelf, home, 1)
         put(shelf, changing, 1)
@@ -196,9 +196,9 @@ def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> No
 
 
 def test_replacing_a_list_survives_the_eviction_of_the_old_one() -> None:
-    shelf, home = Shelf(4_000), Home()
+    shelf, home = ListCacheBudget(4_000), ServiceListCache()
     put(shelf, home, 1_000)
-    home.void()
+    home.invalidate()
     newer = put(shelf, home, 1_000)
-    put(shelf, Home(), 1_400)
+    put(shelf, ServiceListCache(), 1_400)
     assert home.get(None) is newer

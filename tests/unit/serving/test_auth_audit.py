@@ -17,7 +17,7 @@ from hqapi.rules import UPLOAD
 from serving.auth.audit import Audit, AuditLine, LogSink
 from serving.auth.audit_chain import hash_of
 from serving.auth.audit_file import FileSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import AccessPolicy
 from serving.auth.watched_files import BadSecurity
 from serving.calls.methods import Call, UnaryMethod, maybe_await
@@ -68,7 +68,7 @@ def test_callers_text_cannot_break_or_lengthen_an_audit_line(tmp_path: Path) -> 
 
 async def test_an_item_of_a_batch_that_was_denied_is_recorded_as_denied() -> None:
     sink, clock = FailingSink(), ManualClock()
-    gate = Gate(AccessPolicy(), None, None, Audit(sink, clock), clock)
+    gate = Authenticator(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
     async def run(request: Any, call: Call) -> Any:
         call.note_write("web-1", 7)

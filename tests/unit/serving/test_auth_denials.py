@@ -6,7 +6,7 @@ from typing import Any
 
 from hqapi.rules import UPLOAD
 from serving.auth.audit import Audit, AuditLine, Denials
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import AccessPolicy
 from serving.calls.methods import Call, Touch, UnaryMethod, maybe_await
 from serving.clock import ManualClock
@@ -59,7 +59,7 @@ def test_many_strangers_take_bounded_memory_and_each_has_its_line() -> None:
 
 async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() -> None:
     sink, clock = FailingSink(), ManualClock()
-    gate = Gate(AccessPolicy(), None, None, Audit(sink, clock), clock)
+    gate = Authenticator(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
     async def run(_request: Any, call: Call) -> Any:
         call.note_write("web-0", 7)

@@ -8,7 +8,7 @@ from contextlib import AsyncExitStack
 import pytest
 
 from serving.auth.audit import Audit, LogSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import parse
 from serving.auth.revocations import Revocations, parse_revoked
 from serving.auth.watched_files import BadSecurity
@@ -57,7 +57,9 @@ def test_ids_of_tokens_and_serials_of_certificates_are_different_things() -> Non
 async def test_many_streams_end_over_a_minute_and_few_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serving.auth.gate._LEAST_ENDS_PER_S", 2.0 * FEW)  # as few as a test can look at each second
     clock = ManualClock()
-    gate = Gate(parse(b"roles: {reader: [{identities: [ann, bob]}]}"), None, None, Audit(LogSink(), clock), clock)
+    gate = Authenticator(
+        parse(b"roles: {reader: [{identities: [ann, bob]}]}"), None, None, Audit(LogSink(), clock), clock
+    )
     seconds: list[int] = []
     second = 0
 

@@ -23,7 +23,7 @@ from hqapi.prometheus_sd import ScrapeTarget
 from hqapi.rules import FETCH, SUSPEND
 from hqpb.v1 import admin_pb2, service_pb2
 from serving.auth.audit import Audit, LogSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import parse
 from serving.clock import SystemClock
 from serving.errors import PermissionDenied
@@ -86,7 +86,7 @@ def test_a_gateway_has_the_very_same_rules(
 
 @pytest.mark.parametrize("rule", [NOBODY, HttpPage(PAGES["/livez"].answer).rule])
 def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
-    gate = Gate(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
+    gate = Authenticator(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
     for name in ("admin", "operator", "reader/ann"):
         with pytest.raises(PermissionDenied):
             gate.access(Identity(name, ProofKind.TOKEN, 0.0), rule)

@@ -8,7 +8,7 @@ import pytest
 from google.protobuf import json_format, struct_pb2
 
 from serving.auth.audit import Audit, LogSink
-from serving.auth.gate import Gate
+from serving.auth.gate import Authenticator
 from serving.auth.policy import parse
 from serving.calls.methods import Call, UnaryMethod
 from serving.clock import SystemClock
@@ -34,11 +34,11 @@ TABLE = [UnaryMethod(f"S/{rule.name}", bytes, bytes, _run, rule, EVERYTHING) for
 
 
 @pytest.fixture
-def gate() -> Gate:
-    return Gate(parse(POLICY), None, None, Audit(LogSink(), SystemClock()), SystemClock())
+def gate() -> Authenticator:
+    return Authenticator(parse(POLICY), None, None, Audit(LogSink(), SystemClock()), SystemClock())
 
 
-def explained(gate: Gate, who: str, **about: str) -> list[dict[str, Any]]:
+def explained(gate: Authenticator, who: str, **about: str) -> list[dict[str, Any]]:
     method, request = explaining.method(TABLE, gate), struct_pb2.Struct()
     request.update(about)
     call = Call(access=gate.access(Identity(who, ProofKind.TOKEN, 0.0), READ))
@@ -50,7 +50,7 @@ def explained(gate: Gate, who: str, **about: str) -> list[dict[str, Any]]:
     return found
 
 
-def test_it_says_which_grant_and_why_not(gate: Gate) -> None:
+def test_it_says_which_grant_and_why_not(gate: Authenticator) -> None:
     inside, outside = (explained(gate, "bob", method="operator", node=node)[0] for node in ("lab-1", "prod-1"))
     assert (inside["let_in"], inside["grants"]) == (
         True,
@@ -60,7 +60,7 @@ def test_it_says_which_grant_and_why_not(gate: Gate) -> None:
     assert explained(gate, "ann", method="operator")[0]["why"] == "requires the role operator"
 
 
-def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Gate) -> None:
+def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Authenticator) -> None:
     assert [(one["rule"], one["let_in"]) for one in explained(gate, "ada", identity="ann")] == [
         ("use operator commands", False),
         ("inspect", False),
@@ -68,6 +68,6 @@ def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Gat
 
 
 @pytest.mark.parametrize("who", ["ann", "bob"])
-def test_others_rights_are_for_operators_and_admins_without_a_scope(gate: Gate, who: str) -> None:
+def test_others_rights_are_for_operators_and_admins_without_a_scope(gate: Authenticator, who: str) -> None:
     with pytest.raises(PermissionDenied):
         explained(gate, who, identity="ada")
