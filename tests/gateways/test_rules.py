@@ -17,13 +17,13 @@ and tests/gateways.
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
 | two gateways behind a balancer, one of which knows nothing (long) | here | here | here |
-| … which a client asks in turn | `keeps_its_part_of_many_addresses` | `index_of_another` | `comes_back_to_another` |
+| … which a client asks in turn | `keeps_its_part_of_many_addresses` | `index_of_another` | `reconnect_to_another` |
 | an empty service, a deleted one, one that never was (long) | here | here | here |
 | 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
 | … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
 | an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
-| changes at random | `knowledge_counts` | `misses_nothing` | `client_ends_with`, `both_forms` |
-| who has all clusters loses none to what is not known | | | `who_has_clusters`, `takes_nothing_away` |
+| changes at random | `knowledge_counts` | `continues_at_any_gateway` | `client_ends_with`, `both_forms` |
+| who has all clusters loses none to what is not known | | | `clusters_are_kept`, `takes_nothing_away` |
 | an index never misleads | | `index_that_is_not`, `index_of_another` | |
 | a client that is slow | | `never_missed` | `stream_sends` |
 | hosts that are names | `host_whose_name` | their names are shown | `hosts_that_are_names` |
