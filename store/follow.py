@@ -71,14 +71,16 @@ class Mend:
 
     Attributes:
         word: what the mark will hold.
+        listings: those of the follower when the reads began. After another one nothing is mended: of what that left
+            out, `deleted` does not know.
         done: how many keys were mended, once the mark has come back.
     """
 
     def __init__(
-        self, word: bytes, records: Mapping[bytes, tuple[Record | None, int]], deleted: Iterable[bytes]
+        self, word: bytes, records: Mapping[bytes, tuple[Record | None, int]], deleted: Iterable[bytes], listings: int
     ) -> None:
         """`records`: by key, with the revision of the read. `deleted`: what was deleted since the reads began."""
-        self.word, self._records, self._deleted = word, records, deleted
+        self.word, self._records, self._deleted, self.listings = word, records, deleted, listings
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def changes(self, sink: StoreSink, revision: int) -> list[KeyChange]:
@@ -104,7 +106,7 @@ class StoreFollower:
         following: set while a watch is open.
         opened: set whenever a watch is opened; whoever waits for it clears it.
         key_count: how many keys are below the prefix at `applied`.
-        listings: how often everything, or the difference after a gap, was listed.
+        listings: moves when a listing empties, fills or corrects the sink: what was read before says nothing of it then.
         mending: what to mend when its mark comes through the watch.
         kept: what an earlier process kept; tried once, before the first listing.
     """
@@ -245,7 +247,8 @@ class StoreFollower:
     def _mend(self, revision: int) -> None:
         """The mark of a mend was applied, and nothing else at its revision."""
         assert self.mending is not None
-        if changes := self.mending.changes(self._sink, revision):
+        changes = self.mending.changes(self._sink, revision) if self.mending.listings == self.listings else []
+        if changes:
             self._sink.mend(changes, revision)
         if not self.mending.done.done():
             self.mending.done.set_result(len(changes))
@@ -296,6 +299,7 @@ class StoreFollower:
         return True
 
     def _forget(self) -> None:
+        self.listings += 1
         self._stands_on_kept = False
         self._sink.reset()
         self._anchor.clear()

@@ -35,7 +35,7 @@ SLICE_KEYS = 2_000
 _POLL_S = 0.5
 _LEAST_COUNT_S = 60.0  # between two counts while one watch stays open
 _COUNT_SHARE = 100  # all replicas together keep etcd counting for at most a hundredth of the time
-_PASS_S = 3_600.0  # all slices, once
+_PASS_S = 3_000.0  # all slices, once: an hour at most, with what pauses and reads add
 _SLICE_S = (0.7, 60.0)
 _COMPACTION_S = 60.0
 _RETRY_S = (1.0, 60.0)
@@ -120,7 +120,8 @@ class Proof:
             self._compaction_due = now + _COMPACTION_S
             await self.check_compaction()
         elif now >= self._slice_due:
-            self._slice_due = now + self._slice_interval_s()
+            # From when it was due, so that what comes in between does not make a pass longer.
+            self._slice_due = max(self._slice_due + self._slice_interval_s(), now + _SLICE_S[0])
             await self.compare_slice()
 
     def _slice_interval_s(self) -> float:
@@ -147,18 +148,19 @@ class Proof:
 
     async def compare_slice(self) -> None:
         """Compare the next slice of keys; all of them if one differs."""
-        start, stop = self._start, self._stride.reach(self._start)
+        start, stop, listings = self._start, self._stride.reach(self._start), self._follower.listings
         with self._follower.noting_deletions() as deleted:
             page = await self._store.page(start, stop, revision=0, limit=SLICE_KEYS, keys_only=True)
-            listings = self._follower.listings
-            await self._caught_up()
+            await self._caught_up(page.revision)
+            if self._follower.listings != listings:
+                return
             found = [record.key for record in page.records]
             differing = self._differing({r.key: r.modified for r in page.records}, page.revision, deleted)
-        if self._follower.listings != listings:
-            return
         end = found[-1] + b"\0" if page.more else stop
         self._stride.saw(found, end, SLICE_KEYS)
         self._start = end
+        if not found:  # a gap between two kinds of keys, which costs nothing
+            self._slice_due = self._clock.now()
         if not page.more and stop == self._keys.end:
             self._start, self.compared_at = self._keys.prefix, self._clock.now()
         if differing:
@@ -200,7 +202,7 @@ class Proof:
                 async for records, at in parts:
                     if not revision:
                         revision = at
-                        await self._caught_up()
+                        await self._caught_up(revision)
                     differing |= self._differing({r.key: r.modified for r in records}, revision, deleted)
                     seen.update(record.key for record in records)
             if follower.listings != listings:
@@ -211,7 +213,9 @@ class Proof:
                     differing[key] = 0
             keys = list(differing)
             for first in range(0, len(keys), _MENDED_AT_ONCE):
-                await self._mend(keys[first : first + _MENDED_AT_ONCE], deleted)
+                await self._mend(keys[first : first + _MENDED_AT_ONCE], deleted, listings)
+        if follower.listings != listings:
+            return
         # Each mend makes watches start over: what stays wrong all the same is not mended for ever.
         now = {key: self._sink.version_of(key) or 0 for key in keys}
         self._incurable = {key: (differing[key], now[key]) for key in keys if now[key] != differing[key]}
@@ -230,19 +234,22 @@ class Proof:
             differing[key] = modified
         return differing
 
-    async def _caught_up(self) -> None:
-        """Return when memory is proven to have everything that the store had at this call."""
+    async def _caught_up(self, revision: int) -> None:
+        """Return when memory has everything up to this revision, the store's head when it was read before this call.
+
+        Where others' keys have moved the head, no event of ours reaches it: then a fence sent from now on proves the same.
+        """
         asked = self._clock.now()
-        while self._fence.proven_at is None or self._fence.proven_at < asked:
+        while self._follower.applied < revision and (self._fence.proven_at or 0.0) < asked:
             await asyncio.sleep(_POLL_S / 2)
 
     # --- mending ----------------------------------------------------------------------------------------------------
 
-    async def _mend(self, keys: list[bytes], deleted: Iterable[bytes]) -> None:
+    async def _mend(self, keys: list[bytes], deleted: Iterable[bytes], listings: int) -> None:
         """Give the sink the store's state of these keys, at the version of a mark that all processes see."""
         log.error("memory differs from the store in %s: mending", _key_names(keys))
         records = [await self._store.get(key) for key in keys]
-        mend = Mend(encode_word(new_word(self._rng)), dict(zip(keys, records, strict=True)), deleted)
+        mend = Mend(encode_word(new_word(self._rng)), dict(zip(keys, records, strict=True)), deleted, listings)
         self._follower.mending = mend
         try:
             put = Write((), ((self._mark, mend.word),))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
+from collections.abc import Sequence
 from contextlib import suppress
 from itertools import pairwise
 
@@ -12,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.port import Compacted, KeyChange, MemberStatus, Record
+from store import proof
+from store.port import Commit, Compacted, Compare, KeyChange, MemberStatus, Record, StorePage, Write
 from tests.support.faulty_store import FaultyStore, faulty
 from tests.support.mirrored_store import OPS, below_prefix, caught_up, delete, put
 from tests.support.store_parts import Parts
@@ -202,6 +204,75 @@ async def test_a_mend_that_does_not_help_is_not_repeated_endlessly() -> None:
         parts.mend = lambda changes, revision: mends.append(revision)  # type: ignore[method-assign]
         await asyncio.sleep(3_600)
         assert len(mends) == 1
+
+
+async def lose_history(parts: Parts) -> None:
+    """The key is deleted, and the follower learns of it by a listing: no deletion is told."""
+    store, listings = parts.store, parts.follower.listings
+    assert isinstance(store, FaultyStore)
+    parts.follower.following.clear()
+    store.store.disconnect()
+    await store.store.compact(await delete(store, "a"))
+    while parts.follower.listings == listings or not parts.follower.following.is_set():
+        await asyncio.sleep(0.1)
+
+
+@in_virtual_time
+async def test_a_slice_that_was_read_before_a_listing_says_nothing_of_memory(caplog: pytest.LogCaptureFixture) -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store, proves=True) as parts:
+        page, slices = store.page, list[int]()
+
+        async def then_lose_history(*args: object, keys_only: bool = False, **more: object) -> StorePage:
+            read = await page(*args, keys_only=keys_only, **more)  # type: ignore[arg-type]
+            if keys_only and not slices:
+                slices.append(len(read.records))
+                await lose_history(parts)
+            return read
+
+        store.page = then_lose_history  # type: ignore[method-assign]
+        await asyncio.sleep(SOON_S)
+        assert slices
+        assert "comparing all" not in caplog.text
+        assert parts.proof.compared_at is not None
+        await caught_up(parts)
+
+
+@in_virtual_time
+async def test_what_a_listing_left_out_while_it_was_being_mended_does_not_come_back() -> None:
+    store = faulty()
+    await put(store, "a")
+    async with Parts(store, proves=True) as parts:
+        lose_put(parts)
+        commit, mark = store.commit, parts.key_names.of("mended", "one")
+
+        async def after_losing_history(guards: Sequence[Compare], writes: Sequence[Write], timeout_s: float) -> Commit:
+            if any(key == mark for write in writes for key, _ in write.puts) and OPS + b"a" in below_prefix(store):
+                await lose_history(parts)
+            return await commit(guards, writes, timeout_s)
+
+        store.commit = after_losing_history  # type: ignore[method-assign]
+        await asyncio.sleep(SOON_S)
+        assert OPS + b"a" not in below_prefix(store)
+        assert parts.proof.mended == 0
+        await caught_up(parts)
+
+
+@pytest.mark.long
+@in_virtual_time
+async def test_the_slices_of_a_million_instances_are_all_read_within_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As many slices as three million keys take, of two keys each."""
+    monkeypatch.setattr(proof, "SLICE_KEYS", 2)
+    store = faulty()
+    store.delay_s = 0.05
+    for number in range(3_000):
+        await put(store, f"{number:05}")
+    async with Parts(store, proves=True) as parts:
+        began = parts.clock.now()
+        while parts.proof.compared_at is None:
+            await asyncio.sleep(10)
+        assert 2_400 <= parts.proof.compared_at - began <= 3_600, "no faster either: it shall cost nothing"
 
 
 @pytest.mark.parametrize(
