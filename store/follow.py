@@ -106,7 +106,7 @@ class StoreFollower:
         following: set while a watch is open.
         opened: set whenever a watch is opened; whoever waits for it clears it.
         key_count: how many keys are below the prefix at `applied`.
-        listings: moves when a listing empties, fills or corrects the sink: what was read before says nothing of it then.
+        listings: moves whenever a listing empties, fills or corrects the sink: what was read before says nothing of it.
         mending: what to mend when its mark comes through the watch.
         kept: what an earlier process kept; tried once, before the first listing.
     """

@@ -237,7 +237,7 @@ class Proof:
     async def _caught_up(self, revision: int) -> None:
         """Return when memory has everything up to this revision, the store's head when it was read before this call.
 
-        Where others' keys have moved the head, no event of ours reaches it: then a fence sent from now on proves the same.
+        Where others' keys have moved the head no event of ours reaches it; a fence sent from now on proves the same.
         """
         asked = self._clock.now()
         while self._follower.applied < revision and (self._fence.proven_at or 0.0) < asked:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from hq.memory import frames
@@ -268,16 +268,24 @@ def _is_ready(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> bool:
 
 
 def _agent(status: Status, marks: tuple[Mark, ...]) -> bytes:
-    """Whether an agent is heard, encoded. A stored judgement holds for the reports that it judged, and no others."""
-    if status.record.HasField("agent"):
-        silence = status.record.agent
-        if list(silence.judged) == judged_of(marks) and not _is_ready(marks):
-            return frames.agent_silent(silence.condition)
+    """Whether an agent is heard, encoded."""
+    if status.record.HasField("agent") and holds(status.record.agent, marks):
+        return frames.agent_silent(status.record.agent.condition)
     is_begun = any([mark.incarnation for mark in marks])  # noqa: C419  # a generator costs three times as much
     return frames.AGENT_HEARD if is_begun else frames.AGENT_UNKNOWN
 
 
 _NOT_SILENT = (frames.AGENT_HEARD, frames.AGENT_UNKNOWN)
+
+
+def holds(silence: storage_pb2.AgentSilence, marks: Sequence[Mark | storage_pb2.RevisionMark]) -> bool:
+    """Whether a stored judgement of silence is about the reports that are stored.
+
+    It voided their digests. A report that came since has one, even where it is the very report that was judged, once
+    more. A replica of a version that does not know the judgement may have stored it beside that.
+    """
+    is_heard = any([mark.ready or mark.digest for mark in marks])  # noqa: C419  # as above
+    return not is_heard and list(silence.judged) == judged_of(marks)
 
 
 def judged_of(marks: Iterable[Mark | storage_pb2.RevisionMark]) -> list[storage_pb2.JudgedReport]:
@@ -308,5 +316,6 @@ __all__ = [
     "build",
     "frames_of",
     "heartbeat_times",
+    "holds",
     "judged_of",
 ]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hq.memory.entry import NO_REVISION_READY, NOTHING_REPORTED, Entry, Mark, judged_of
+from hq.memory.entry import NO_REVISION_READY, NOTHING_REPORTED, Entry, Mark, holds, judged_of
 from hq.memory.record import LivenessPair
 from hqpb.storage.v1 import storage_pb2
 from hqpb.v1 import instance_pb2
@@ -71,7 +71,7 @@ class StatusDraft:
         self._status.ClearField("agent")  # a tail of the frame, made from what is stored beside the status
         marks = [self._marks[revision.id] for revision in self._status.revision]
         silence = self._silence
-        if silence is not None and list(silence.judged) != judged_of(marks):
+        if silence is not None and not holds(silence, marks):
             silence = None  # somebody has reported since, or a revision that was judged is gone
         return storage_pb2.StatusRecord(
             write_id=write_id, status=self._status.SerializeToString(), revision=marks, uid=self._uid, agent=silence

@@ -61,7 +61,8 @@ class _Records:
         record = self.status[1] if self.status is not None else storage_pb2.StatusRecord()
         reports = [(mark.incarnation, mark.sequence) for mark in record.revision]
         judged = [(one.incarnation, one.sequence) for one in record.agent.judged]
-        if record.HasField("agent") and judged == reports and not any(mark.ready for mark in record.revision):
+        is_heard = any(mark.ready or mark.digest for mark in record.revision)
+        if record.HasField("agent") and judged == reports and not is_heard:
             agent.MergeFromString(record.agent.condition)
         elif any(mark.incarnation for mark in record.revision):
             agent.status = model.CONDITION_STATUS_TRUE

@@ -12,6 +12,7 @@ from google.protobuf import wrappers_pb2
 from control import ControlConfig, Controller, Kind
 from control.records import Records
 from store.memory import MemoryStore
+from store.port import Write
 from tests.support.controllers import Books, running
 from tests.support.faulty_store import FaultyStore
 from tests.support.virtual_time import VirtualClock, run_virtually
@@ -73,6 +74,26 @@ def test_what_was_lost_is_found_and_mended_and_told(lose: Lose) -> None:
             assert set(process.notes) == {"a", "b"}
             lost = {"lose_deletion": {"ghost"}, "lose_put": {"a"}, "swap": {"a", "ghost"}}
             assert set(process.told) == lost[lose.__name__]
+
+    run_virtually(story)
+
+
+def test_a_record_that_cannot_be_read_is_no_difference_until_it_changes_unnoticed() -> None:
+    async def story() -> None:
+        process = Process()
+        key, broken = b"/notes/v1/note/broken", b"\xff"
+        async with running(process.controller):
+            await asyncio.sleep(5)
+            at = (await process.store.commit((), (Write((), ((key, broken),)),), 1.0)).revision
+            await asyncio.sleep(SOON_S)
+            proof = process.controller._following.proof
+            assert (set(process.notes.unreadable), proof.mended) == ({"broken"}, 0)
+            await process.store.commit((), (Write((), deletes=(key,)),), 1.0)
+            await asyncio.sleep(5)
+            process.notes.take("broken", broken, at)  # as if that had not been told
+            process.controller._following._follower.key_count += 1
+            await asyncio.sleep(SOON_S)
+            assert (set(process.notes.unreadable), proof.mended) == (set(), 1)
 
     run_virtually(story)
 

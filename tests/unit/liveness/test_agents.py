@@ -8,6 +8,7 @@ from hq.memory.query import Query
 from hq.registry.registry import Registry
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from store.port import Write
 from tests.support.sample_instances import instance
 from tests.support.simulated_agents import Reporter
 from tests.support.simulation import Simulation
@@ -85,6 +86,51 @@ def _statuses(simulation: Simulation) -> list[int]:
     """The revisions at which the status of instance a was written."""
     key = b"/hq/v1/status/a"
     return [change.revision for batch in simulation.store._log for change in batch.changes if change.key == key]
+
+
+@in_virtual_time
+async def test_a_judgement_of_silence_is_void_where_a_revision_is_ready() -> None:
+    """A replica that does not know the field stores the same report again, as a recovery, and keeps the judgement."""
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        await create(simulation, "a", revisions=("r1", "r2"))
+        for revision in ("r1", "r2"):
+            await report(simulation, await begin(simulation, "a", revision), ready=True)
+        await asyncio.sleep(625)
+        entry = registry.replica.cache.get("a")
+        assert entry is not None
+        assert agent_of(registry, "a").status == FALSE
+        record = entry.status_record()
+        assert record.HasField("agent")
+        record.revision[1].ready, record.revision[1].expired = True, False
+        key = registry.replica.key_names.status("a")
+        await simulation.store.commit((), (Write((), ((key, record.SerializeToString()),)),), 1.0)
+        await asyncio.sleep(1)
+        assert agent_of(registry, "a").status == TRUE
+        assert [entry.traits.id for part in registry.replica.cache.matching(Query(silent())) for entry in part] == []
+        after = registry.replica.cache.get("a")
+        assert after is not None
+        assert after.silence() is None, "the next write of this version drops it"
+
+
+@in_virtual_time
+async def test_the_report_that_was_judged_ends_the_silence_when_it_comes_once_more() -> None:
+    """A call whose answer was lost is made again as it was; heartbeats follow."""
+    async with Simulation() as simulation:
+        registry = (await simulation.start_replica()).registry
+        await create(simulation, "a")
+        reporter = await begin(simulation, "a")
+        request = reporter.request("")
+        request.revision.ready.status = FALSE
+        await registry.reports.report(request, simulation.now + 5)
+        await asyncio.sleep(625)
+        assert agent_of(registry, "a").status == FALSE
+        await registry.reports.report(request, simulation.now + 5)
+        assert agent_of(registry, "a").status == TRUE
+        for _ in range(5):
+            await asyncio.sleep(180)
+            await report(simulation, reporter, ready=False)
+            assert agent_of(registry, "a").status == TRUE
 
 
 @in_virtual_time

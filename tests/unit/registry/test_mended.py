@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from hq.keys import OPS, SECRETS
 from hq.memory.query import Query
 from hq.registry.registry import Registry
 from hq.registry.watch_messages import EVENTS, RESYNC, SNAPSHOT, SYNCED, WatchMessage
@@ -116,3 +117,39 @@ async def test_a_mend_makes_nobody_late_and_forgives_nobody() -> None:
         await asyncio.sleep(310 - SOON_S + simulation.interval_s)
         assert simulation.expiries(quiet)
         assert not simulation.false_expiries()
+
+
+@in_virtual_time
+async def test_what_is_in_quarantine_counts_as_it_is_stored() -> None:
+    """It is refused and known: no difference. What becomes of it is noticed as of any other record."""
+    async with Simulation() as simulation:
+        replica = (await simulation.start_replica()).registry.replica
+        for name in ("a", "b", "c"):
+            await create(Registry(replica, simulation.rng), name)
+        names = replica.key_names
+        broken = [
+            names.spec("a"),
+            names.status("b"),
+            names.of(SECRETS, "c"),
+            names.spec("unseen"),
+            names.of(OPS, "guard"),
+        ]
+        for key in broken:
+            await simulation.store.commit((), (Write((), ((key, b"\xff\xff"),)),), 1.0)
+        await asyncio.sleep(SOON_S)
+        assert len(replica.cache.quarantine) == len(broken)
+        assert replica.proof.mended == 0
+        assert replica.proof.compared_at is not None
+
+        for key in broken:  # as if their ends had not been told
+            kind, rest = names.name(key)
+            was = next(one for one in replica.cache.quarantine.all() if (one.kind, one.rest) == (kind, rest))
+            await simulation.store.commit((), (Write((), deletes=(key,)),), 1.0)
+            await asyncio.sleep(1)
+            change = KeyChange(key, b"\xff\xff", was.version, was.version)
+            replica.events.apply(Batch(replica.cache.version, [change]), collapsed=True)
+            replica.follower.key_count += 1
+        assert len(replica.cache.quarantine) == len(broken)
+        await asyncio.sleep(2 * SOON_S)
+        assert replica.proof.mended == len(broken)
+        assert not len(replica.cache.quarantine)
