@@ -10,6 +10,7 @@ from cms.desk import CmsController
 from cms.ledger.limits import DomainLimits
 from cms.ledger.states import State
 from cms.wire.site import WireApi
+from control.metrics import memory_metrics
 from serving.auth.watched_files import WatchedFiles
 from serving.telemetry.metrics import Declared
 
@@ -98,4 +99,5 @@ METRICS: Final = (
         lambda m: {(code,): count for code, count in m.wire.answers.items()},
         ("code",),
     ),
+    *memory_metrics("cms", lambda measured: measured.desk.controller),
 )

@@ -148,6 +148,16 @@ class Controller:
         """For how long at most memory may have missed changes; None: it was never proven fresh."""
         return self._fence.staleness_s()
 
+    @property
+    def mended(self) -> int:
+        """How many records in memory differed from the store and were mended, since this process started."""
+        return self._following.proof.mended
+
+    def compared_ago_s(self) -> float:
+        """How long ago the last comparison of all records with the store ended; infinity: not yet."""
+        at = self._following.proof.compared_at
+        return float("inf") if at is None else self.clock.now() - at
+
     def why_not_loaded(self) -> str:
         """Why reads cannot be served; empty: they can."""
         return "" if self.loaded.is_set() else self._memory.why_incomplete() or STILL_LOADING

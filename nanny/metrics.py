@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from control import Controller
+from control.metrics import memory_metrics
 from nanny.actions.effects import Effects
 from nanny.automaton.service_state import ServiceState, service_state
 from nanny.automaton.states import ACTIONS, Action
@@ -105,4 +106,5 @@ METRICS: Final = (
     ),
     D("counter", "nanny_hq_writes_total", "Instances written to HQ.", lambda one: float(one.writer.sent)),
     D("gauge", "nanny_pictures", "Services that are followed in HQ now.", lambda one: float(len(one.pictures))),
+    *memory_metrics("nanny", lambda sources: sources.controller),
 )

@@ -116,6 +116,13 @@ def plural(count: int, noun: str) -> str:
     return f"{count} {noun[:-1]}ies" if noun.endswith("ry") else f"{count} {noun}s"
 
 
+def mended_words(count: int, whose: str, store: str) -> str:
+    """That memory was wrong, and is right again."""
+    return (
+        f"the memory of {whose} differed from {store} in {plural(count, 'record')}, and was mended; its log names them"
+    )
+
+
 def guard_words(guard: pb.GuardState) -> str:
     """What the guard does, in one or two sentences."""
     doing = "holding expiries" if guard.holding else "not holding"

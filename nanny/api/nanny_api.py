@@ -247,6 +247,7 @@ class NannyApi:
             open=controller.is_open,
             location=self._pictures.away_locations(),
             cms=self._leave.address,
+            mended=controller.mended,
         )
         if (frozen := controller.frozen) is not None:
             state.frozen.author, state.frozen.comment = frozen.by, frozen.reason

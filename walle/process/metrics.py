@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from control.metrics import memory_metrics
 from serving.telemetry.metrics import Declared
 from walle.fuses.fuse import Automation, switch_of
 from walle.process.automaton import WalleSupervisor
@@ -125,4 +126,5 @@ METRICS: Final[tuple[Declared[WalleSupervisor], ...]] = (
         lambda walle: {labels: float(count) for labels, count in walle.cms_events.calls.items()},
         ("cms", "action", "result"),
     ),
+    *memory_metrics("walle", lambda walle: walle.controller),
 )

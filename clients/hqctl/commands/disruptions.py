@@ -13,7 +13,7 @@ from hqcli.documents import BadDocument, texts
 from hqcli.exits import Exit
 from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import DurationParam
-from hqcli.readable import clock_time
+from hqcli.readable import clock_time, mended_words
 from hqcli.terminal import print_table, say, warn
 from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.options import ordering
@@ -234,6 +234,8 @@ def status(cms: CmsProcesses, output: str) -> None:
         else:
             say(f"closed: {answer.closed}" if answer.closed else "approvals are granted")
             say(f"decided by {answer.acting or 'nobody'}, epoch {answer.epoch}")
+            if answer.mended:
+                say(mended_words(answer.mended, "the process that answered", "its store"))
             rows = [(one.name, str(one.instances), one.reason or "up to date") for one in answer.location]
             print_table(("LOCATION", "INSTANCES", "STATE"), rows)
         return Exit.REFUSED if answer.closed else Exit.OK

@@ -57,9 +57,10 @@ async def survey(session: HqctlSession, client: Client) -> Facts:
     facts = Facts(reached=list(await asyncio.gather(*(_reach(session, address) for address in session.servers))))
     if not facts.sources():
         return facts
-    counted, listed, guard, records, planned, moves = await asyncio.gather(
+    answering = [one.address for one in facts.reached if one.sources]
+    counted, lists, guard, records, planned, moves = await asyncio.gather(
         _or_error(client.count(by=pb.COUNT_GROUP_SERVICE)),
-        _or_error(client.admin.list_replicas()),
+        asyncio.gather(*(_list_replicas(session, address) for address in answering)),
         _or_error(client.admin.get_guard()),
         _or_error(client.admin.list_quarantine()),
         _or_error(client.admin.list_suspensions()),
@@ -67,17 +68,19 @@ async def survey(session: HqctlSession, client: Client) -> Facts:
     )
     if isinstance(counted, pb.CountInstancesResponse):
         facts.counts = counted.groups
-    if isinstance(listed, admin_pb2.ListReplicasResponse):
-        facts.replicas, facts.members = listed.replicas, listed.members
-        facts.store_bytes, facts.max_store_bytes = listed.store_bytes, listed.max_store_bytes
-        facts.proof = listed.proof
+    listed = {address: one for address, one in zip(answering, lists, strict=True) if not isinstance(one, str)}
+    if listed:
+        first = next(iter(listed.values()))
+        facts.replicas, facts.members = first.replicas, first.members
+        facts.store_bytes, facts.max_store_bytes = first.store_bytes, first.max_store_bytes
+        facts.proofs = {address: one.proof for address, one in listed.items()}
     if isinstance(guard, admin_pb2.GetGuardResponse):
         facts.guard = guard.guard
     facts.records = getattr(records, "records", ())
     facts.suspensions = getattr(planned, "suspensions", ())
     lately = time.time() - LATELY_S
     facts.expiries = [t for t in getattr(moves, "transitions", ()) if not t.ready and t.time.seconds >= lately]
-    facts.refused = listed if isinstance(listed, str) else ""
+    facts.refused = "" if listed else next((one for one in lists if isinstance(one, str)), "")
     return facts
 
 
@@ -91,6 +94,12 @@ async def _reach(session: HqctlSession, address: str) -> Reached:
             return Reached(address, tuple((await client.count(nothing)).sources))
         except HqApiError as error:
             return Reached(address, error=error.message.rstrip("."))
+
+
+async def _list_replicas(session: HqctlSession, address: str) -> admin_pb2.ListReplicasResponse | str:
+    """What one replica knows of others and of the store, and of its own memory; or why it does not say."""
+    async with session.client((address,)) as client:
+        return await _or_error(client.admin.list_replicas())
 
 
 async def _or_error(call: Awaitable[T]) -> T | str:
@@ -114,7 +123,7 @@ def as_data(facts: Facts, found: list[Finding]) -> dict[str, Any]:
         "members": [as_dict(one) for one in facts.members],
         "storeBytes": facts.store_bytes,
         "maxStoreBytes": facts.max_store_bytes,
-        "proof": as_dict(facts.proof),
+        "proofs": {address: as_dict(one) for address, one in facts.proofs.items()},
         "guard": as_dict(facts.guard) if facts.guard is not None else {},
         "quarantine": [as_dict(one) for one in facts.records],
         "suspensions": [as_dict(one) for one in facts.suspensions],

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from hqcli.readable import ago, clock_time, plural, seconds_of, size, span, verdict
+from hqcli.readable import ago, clock_time, mended_words, plural, seconds_of, size, span, verdict
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import service_pb2 as pb
 
@@ -40,6 +40,7 @@ class Facts:
 
     Attributes:
         counts: by service.
+        proofs: how memory proves itself, by the address of each replica that says so.
         refused: why AdminService did not answer: a gateway has none.
     """
 
@@ -49,7 +50,7 @@ class Facts:
     members: Sequence[admin_pb2.StoreMember] = ()
     store_bytes: int = 0
     max_store_bytes: int = 0
-    proof: admin_pb2.MemoryProof = field(default_factory=admin_pb2.MemoryProof)
+    proofs: Mapping[str, admin_pb2.MemoryProof] = field(default_factory=dict)
     guard: pb.GuardState | None = None
     records: Sequence[admin_pb2.QuarantinedRecord] = ()
     suspensions: Sequence[admin_pb2.Suspension] = ()
@@ -177,7 +178,7 @@ def _store(facts: Facts) -> Iterator[Finding]:
                 "Promote it (`etcdctl member promote`), or take it out of --etcd.",
                 severe=False,
             )
-    yield from _proof(facts.proof)
+    yield from _memory(facts.proofs)
     if len(broken) * 2 < len(facts.members) and not any(member.leader for member in facts.members):
         yield Finding(
             "no etcd member that this replica reaches is the leader.",
@@ -187,17 +188,18 @@ def _store(facts: Facts) -> Iterator[Finding]:
         )
 
 
-def _proof(proof: admin_pb2.MemoryProof) -> Iterator[Finding]:
-    if proof.mended:
+def _memory(proofs: Mapping[str, admin_pb2.MemoryProof]) -> Iterator[Finding]:
+    for address, proof in proofs.items():
+        if proof.mended:
+            yield Finding(
+                f"{mended_words(proof.mended, f'the replica at {address}', 'etcd')}.",
+                "Report it, with the version of etcd: no change should ever be lost.",
+                severe=False,
+            )
+    noticed = [seconds_of(p.foreign_compaction_ago) for p in proofs.values() if p.HasField("foreign_compaction_ago")]
+    if noticed:
         yield Finding(
-            f"the memory of a replica differed from etcd in {plural(proof.mended, 'record')}, and was mended.",
-            "Its log names them. Report it, with the version of etcd: no change should ever be lost.",
-            severe=False,
-        )
-    if proof.HasField("foreign_compaction_ago"):
-        ago_s = seconds_of(proof.foreign_compaction_ago)
-        yield Finding(
-            f"somebody other than HQ compacts etcd's history (noticed {span(ago_s)} ago).",
+            f"somebody other than HQ compacts etcd's history (noticed {span(min(noticed))} ago).",
             "Switch etcd's --auto-compaction-retention off, or the job that runs `etcdctl compact`: HQ does it itself.",
             severe=False,
         )

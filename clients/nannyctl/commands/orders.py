@@ -9,6 +9,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import output_option, print_json
+from hqcli.readable import mended_words
 from hqcli.terminal import say
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
@@ -235,6 +236,8 @@ async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship,
     say(f"approval: {f'by the CMS at {state.cms}' if state.cms else 'by max_unavailable alone, without a CMS'}")
     for location, why in sorted(state.location.items()):
         say(f"location {location}: {why or 'ok'}")
+    if state.mended:
+        say(mended_words(state.mended, state.process, "its store"))
     return Exit.OK
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hqcli.formats import TEXTS, output_option
+from hqcli.readable import mended_words
 from hqcli.terminal import say
 from wallectl.asking import call
 from wallectl.output import fuse_lines, print_if_data
@@ -36,6 +37,8 @@ def get(output: str) -> None:
         say(line)
     if shown.stopped:
         say(f"nothing begins at this process: {shown.stopped}")
+    if shown.mended:
+        say(mended_words(shown.mended, "this process", "its store"))
 
 
 @settings.command("set")

@@ -171,12 +171,13 @@ def test_a_member_that_answers_is_not_lost_whatever_it_says_of_itself() -> None:
 
 def test_an_old_etcd_a_mended_memory_and_a_stranger_that_compacts_are_remarks() -> None:
     members = [admin_pb2.StoreMember(endpoint="e1:2379", leader=True, version="3.4.23", advice="etcd 3.4.23 is old")]
-    proof = admin_pb2.MemoryProof(mended=2)
-    proof.foreign_compaction_ago.FromSeconds(90)
-    found = findings(facts(members=members, proof=proof), NOW_S)
+    proofs = {"hq-1": admin_pb2.MemoryProof(), "hq-2": admin_pb2.MemoryProof(mended=2)}
+    for address, ago_s in (("hq-1", 120), ("hq-2", 90)):
+        proofs[address].foreign_compaction_ago.FromSeconds(ago_s)
+    found = findings(facts(members=members, proofs=proofs), NOW_S)
     assert [one.what.split(":")[0] for one in found] == [
         "etcd 3.4.23 is old.",
-        "the memory of a replica differed from etcd in 2 records, and was mended.",
+        "the memory of the replica at hq-2 differed from etcd in 2 records, and was mended; its log names them.",
         "somebody other than HQ compacts etcd's history (noticed 1m30s ago).",
     ]
     assert not any(one.severe for one in found)
