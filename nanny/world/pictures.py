@@ -52,6 +52,10 @@ class LocationView:
             return
         for source in getattr(item, "sources", ()):
             self._update_source(source)
+        if (
+            not self._shown.is_whole
+        ):  # before anybody looks at what is missing until a watch that starts over is complete
+            self.error = UNREAD
         match item:
             case SnapshotPart(instances):
                 self._on_put(instances)
@@ -67,8 +71,6 @@ class LocationView:
             self.epoch = source.epoch
         doubted = source.trust == service_pb2.EPOCH_TRUST_DOUBTED
         self.error = (source.error or "its answers are stale") if source.stale or doubted else ""
-        if not self._shown.is_whole:
-            self.error = UNREAD
 
     def _change(self, events: Iterable[service_pb2.WatchEvent]) -> None:
         for event in events:

@@ -84,6 +84,17 @@ async def test_another_instance_of_the_same_id_must_be_heard_itself(scene: Scene
     assert scene.standing()[0] is Standing.UNCERTAIN
 
 
+@pytest.mark.parametrize("real", [("web-1",), ("web-1", "web-2", "web-3"), ("web-1", "web-3")])
+async def test_a_watch_that_starts_over_mends_lost_deletions_creations_and_pairs_of_them(
+    scene: Scene, real: tuple[str, ...]
+) -> None:
+    scene.synced(*(instance(name, "web", "h0") for name in ("web-1", "web-2")))
+    scene.location._take(Resync("starting over, to compare with HQ"))
+    scene.synced(*(instance(name, "web", "h0") for name in real))
+    assert {key.id for key in scene.picture.instances} == set(real)
+    assert (scene.location.instances, scene.location.doubt()) == (len(real), "")
+
+
 @pytest.mark.parametrize(
     ("item", "words"),
     [

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, cast
 
-from hqclient import Client
+import pytest
+
+from hqclient import Client, Resync, SnapshotPart, Synced
 from hqpb.v1 import instance_pb2
 from hqpb.v1.instance_pb2 import Instance
+from hqpb.v1.service_pb2 import Source
 from nanny.actions.levels import look_at
 from nanny.actions.stages import stages_of
 from nanny.actions.subject import ServiceContext
@@ -128,6 +131,23 @@ def test_an_instance_is_judged_anew_when_hq_shows_a_change_and_not_before() -> N
     picture.put_instance(KEYS[0], instance(KEYS[0]))
     assert picture.tally("asked", lambda _: None).groups() == {"x": set(KEYS)}
     assert asked[4:] == [KEYS[0]]
+
+
+@pytest.mark.parametrize("real", [("a",), ("a", "b", "c"), ("a", "c")])
+def test_a_watch_that_starts_over_mends_lost_deletions_creations_and_pairs_of_them(real: tuple[str, ...]) -> None:
+    picture = ServiceView(cast("Mapping[str, Client]", {"ams": None}), SystemClock())
+    seen, tally = picture.seen["ams"], picture.tally("known", lambda key: key in picture.instances or None)
+    synced = Synced("t", (Source(cluster="", epoch="e", replica="r"),))
+    for items in (
+        (SnapshotPart(tuple(instance(("ams", name)) for name in ("a", "b"))), synced),
+        (Resync("starting over, to compare with HQ"),),
+        (SnapshotPart(tuple(instance(("ams", name)) for name in real)), synced),
+    ):
+        for item in items:
+            seen.took(item)
+        assert bool(seen.error) == (len(items) == 1), "in between nothing is acted on"
+    keys = {("ams", name) for name in real}
+    assert (set(picture.instances), tally.groups()[True]) == (keys, keys)
 
 
 def test_a_stage_follows_what_hq_shows() -> None:
