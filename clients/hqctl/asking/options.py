@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import click
 
 from hqcli.options import addresses_in
-from hqcli.selectors import BadSelector, put_selector
+from hqcli.selectors import BadSelector, is_met, put_selector
 from hqctl.asking.cluster import name_cluster
+from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
 
 
@@ -125,6 +126,15 @@ _ALLOCATION = {
 def is_everything(where: pb.InstanceFilter) -> bool:
     """No option was given: the filter lets everything pass."""
     return not where.ByteSize()
+
+
+def is_meant(instance: instance_pb2.Instance, where: pb.InstanceFilter) -> bool:
+    """Whether the filter is met by what replicas of 0.1 leave out of account: they answer with more.
+
+    Of an instance whose agent HQ says nothing of, nothing is known.
+    """
+    is_labelled = all(is_met(one, instance.meta.labels) for one in where.label_requirement)
+    return is_labelled and (not where.agent or instance.status.agent.status == instance_pb2.CONDITION_STATUS_FALSE)
 
 
 def _put_selector(text: str, where: pb.InstanceFilter) -> None:

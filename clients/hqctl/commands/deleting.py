@@ -11,8 +11,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.readable import plural
-from hqcli.selectors import is_met
-from hqctl.asking.options import is_everything, selecting_by_options
+from hqctl.asking.options import is_everything, is_meant, selecting_by_options
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.manifests.filenames import documents_or_exit, filenames
 from hqpb.v1 import service_pb2 as pb
@@ -90,11 +89,9 @@ def _check_one_way(ids: tuple[str, ...], names: tuple[str, ...], chosen: bool) -
 
 
 async def _matching(client: Client, where: pb.InstanceFilter) -> list[Doomed]:
-    """Replicas of 0.1 do not know all of a selector, and answer with more."""
-    fields = ("meta.id", "meta.version", "meta.labels")
+    fields = ("meta.id", "meta.version", "meta.labels", *(("status",) if where.agent else ()))
     found = [i async for page in client.find(where, fields=fields) for i in page.instances]
-    meant = [i for i in found if all(is_met(one, i.meta.labels) for one in where.label_requirement)]
-    return [Doomed(i.meta.id, i.meta.version) for i in meant]
+    return [Doomed(i.meta.id, i.meta.version) for i in found if is_meant(i, where)]
 
 
 def _confirm_deletion(doomed: Sequence[Doomed], *, chosen: bool) -> bool:

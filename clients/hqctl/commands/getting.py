@@ -8,7 +8,7 @@ import click
 
 from hqcli.exits import Exit
 from hqcli.formats import FORMATS, output_option, print_data
-from hqctl.asking.options import is_everything, selecting, selecting_by_options, strong_option
+from hqctl.asking.options import is_everything, is_meant, selecting, selecting_by_options, strong_option
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.rows import Showing, showing
 from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
@@ -134,7 +134,7 @@ async def _list(
     session: HqctlSession, client: Client, where: pb.InstanceFilter, how: Showing, strong: bool, output: str
 ) -> Exit:
     pages = await _pages(client, where, None if how.sort_by else how.limit, strong)
-    instances = [instance for page in pages for instance in page.instances]
+    instances = [instance for page in pages for instance in page.instances if is_meant(instance, where)]
     sources = merged_sources(page.sources for page in pages)
     if wrong := not_of([*where.cluster, session.cluster], sources):
         complain(wrong)

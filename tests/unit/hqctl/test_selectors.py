@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hqcli.selectors import BadSelector, is_met, put_selector
+from hqctl.asking.options import is_meant
+from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 
 IN, NOT_IN = pb.LABEL_OPERATOR_IN, pb.LABEL_OPERATOR_NOT_IN
+TRUE, FALSE = model.CONDITION_STATUS_TRUE, model.CONDITION_STATUS_FALSE
 EXISTS, ABSENT = pb.LABEL_OPERATOR_EXISTS, pb.LABEL_OPERATOR_DOES_NOT_EXIST
 
 
@@ -70,3 +73,16 @@ def test_labels_meet_a_requirement_or_not(text: str, meets: dict[str, str], miss
     [one] = where.label_requirement
     assert is_met(one, meets)
     assert not is_met(one, misses)
+
+
+def test_what_an_older_replica_answers_beyond_the_filter_is_not_meant() -> None:
+    """It leaves out what it does not know: whether agents are silent, and all of a selector but `=`."""
+    where, silent, heard, unsaid = pb.InstanceFilter(), model.Instance(), model.Instance(), model.Instance()
+    silent.status.agent.status, heard.status.agent.status = FALSE, TRUE
+    assert all(is_meant(one, where) for one in (silent, heard, unsaid))
+    where.agent = pb.AGENT_FILTER_SILENT
+    assert [is_meant(one, where) for one in (silent, heard, unsaid)] == [True, False, False]
+    put_selector("canary", where)
+    assert not is_meant(silent, where)
+    silent.meta.labels["canary"] = ""
+    assert is_meant(silent, where)
