@@ -244,6 +244,13 @@ FIGURES = (
         *("… again after an orderly stop, with `--state-dir`", 20, "s", False),
         *("sizes", _fact("serves again after an orderly stop, 1,000,000")),
     ),
+    *(
+        Figure(
+            *(f"1,000,000 instances: memory compared with etcd, nothing else: {name}", 1, "% of a core", False),
+            *("sizes", _fact(f"at rest, {name}, 1,000,000")),
+        )
+        for name in ("a replica", "etcd")
+    ),
     Figure(
         *("… lookups under 5,600 heartbeats/s in batches of 50: p99", 20, "ms", False),
         *("sizes", _fact(f"lookups {_MILLION}: p99")),

@@ -26,6 +26,7 @@ async def run(bench: Bench) -> None:
     for size in (2_000, 10_000) if bench.quick else (10_000, 100_000, 1_000_000):
         async with stand((bench.kept or bench.directory) / f"{GROUP}-{size}", size, replicas=0) as made:
             await _cold_start(bench, made, size, base)
+            await _at_rest(bench, made, size)
             if size >= 10_000:
                 await _lookups_under_heartbeats(bench, made, size)
             await growth.costs(bench, made, GROUP, size)
@@ -51,6 +52,17 @@ async def _cold_start(bench: Bench, made: Stand, size: int, base: int) -> None:
     bench.fact(GROUP, f"encoded bytes each, {size:,}", [made.filled_bytes / size], "B", size=size)
     bench.fact(GROUP, f"memory each beyond these, {size:,}", [each], "B", size=size)
     bench.fact(GROUP, f"etcd on disk each, {size:,}", [await _db_bytes(made) / size], "B", size=size)
+
+
+async def _at_rest(bench: Bench, made: Stand, size: int) -> None:
+    """What goes on while nobody asks: memory is compared with the store, as counts and slice by slice."""
+    seconds = 10.0 if bench.quick else 120.0  # two counts, and slices for a minute each
+    pids = {"a replica": made.replicas[0].pid, "etcd": made.etcd.process.pid}
+    before = {name: cpu_s([pid]) for name, pid in pids.items()}
+    await asyncio.sleep(seconds)
+    for name, pid in pids.items():
+        share = 100 * (cpu_s([pid]) - before[name]) / seconds
+        bench.fact(GROUP, f"at rest, {name}, {size:,}", [share], "% of a core", size=size)
 
 
 async def _start_again(bench: Bench, made: Stand, size: int) -> None:
