@@ -103,7 +103,14 @@ def open_directory(settings: RunSettings, tools: SharedTools) -> Iterator[Superv
         allowed = settings.file_root, settings.fetch_from, settings.fetch_bytes, settings.allow_unchecked
         store = ContentStore(layout.store, Sources(*allowed))
         preparer = Preparer(
-            layout, store, workshop.secrets, workshop.commands, workshop.guard, workshop.output, tools.slots
+            layout,
+            store,
+            workshop.secrets,
+            workshop.commands,
+            workshop.guard,
+            workshop.limiter,
+            workshop.output,
+            tools.slots,
         )
         manner = Manner(starts=not settings.once, stops_when_fenced=settings.when_fenced == "stop")
         source = _source(settings, last_good, tools)

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,6 +19,7 @@ from instancectl.content import PrepareFailed
 from instancectl.content.guard import Guard
 from instancectl.content.http_source import is_of_the_link
 from instancectl.processes.commands import Commands
+from instancectl.processes.limits import Grip
 from instancectl.wanted.desired import Desired
 
 _GOOD = range(200, 400)
@@ -47,10 +48,16 @@ class Checker:
         self._commands = commands
         self._cwd = cwd
 
-    async def passes(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
-        """Whether one check passes within its time. A port that was not allocated does not pass."""
+    async def passes(
+        self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float, limits: Callable[[], Grip] = Grip
+    ) -> bool:
+        """Whether one check passes within its time. A port that was not allocated does not pass.
+
+        Args:
+            limits: prepares those of a command; may raise OSError.
+        """
         if check.WhichOneof("check") == "exec":
-            return await self._runs(check, environment, timeout_s)
+            return await self._runs(check, environment, timeout_s, limits)
         try:
             async with asyncio.timeout(timeout_s):
                 if check.WhichOneof("check") == "tcp":
@@ -61,7 +68,9 @@ class Checker:
         except _FAULTS:
             return False
 
-    async def _runs(self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float) -> bool:
+    async def _runs(
+        self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float, limits: Callable[[], Grip]
+    ) -> bool:
         try:
             outcome = await self._commands.run(
                 check.exec.command,
@@ -70,6 +79,7 @@ class Checker:
                 timeout_s=timeout_s,
                 thorough=False,
                 confinement=self._guard.confinement(self._desired, None, self._cwd),
+                grip=limits(),
             )
         except (OSError, PrepareFailed):
             return False

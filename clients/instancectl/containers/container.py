@@ -24,7 +24,6 @@ from instancectl.processes import procfs
 from instancectl.processes.child import Child, ProcessExit, stop
 from instancectl.processes.commands import CommandResult
 from instancectl.processes.confinement import ProcessUser
-from instancectl.processes.limits import limit_of
 from instancectl.processes.output import Output
 from instancectl.state import EndedContainer, RunningChild
 
@@ -199,8 +198,7 @@ class SupervisedContainer:
         shop, container = self._shop, self._container
         environment = await self._environment.for_process()
         started_wall_s = shop.clock.wall_s()
-        limit = limit_of(container, self.blueprint.desired.allocation)
-        grip = shop.limiter.grip(f"{self.blueprint.key.digest}/{container.name}", limit)
+        grip = shop.grip(self.blueprint)
         self.limits = grip.description
         confinement = shop.guard.confinement(self.blueprint.desired, container, self._directory)
         if confinement.user is not None:
@@ -296,7 +294,7 @@ class SupervisedContainer:
 
     async def _run_start_hook(self) -> ContainerFault | None:
         self.is_in_start_hook = True
-        outcome = await self._hook(self._container.post_start)
+        outcome = await self._hook(self._container.post_start, "start hook")
         self.is_in_start_hook = False  # not if it was cut off
         if outcome is None or not outcome.succeeded:
             if outcome is not None and outcome.timed_out:
@@ -305,9 +303,9 @@ class SupervisedContainer:
         return None
 
     async def _pre_stop(self) -> None:
-        await self._hook(self._container.pre_stop)
+        await self._hook(self._container.pre_stop, "stop hook")
 
-    async def _hook(self, hook: LifecycleHook) -> CommandResult | None:
+    async def _hook(self, hook: LifecycleHook, what: str) -> CommandResult | None:
         """Run a hook, with its output in the container's; None: it could not be run."""
         environment = await self._environment.for_scripts()
         try:
@@ -322,6 +320,7 @@ class SupervisedContainer:
                 timeout_s=hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S,
                 output=writer,
                 confinement=self._shop.guard.confinement(self.blueprint.desired, None, self._directory),
+                grip=self._shop.grip(self.blueprint, what),
             )
         except (OSError, PrepareFailed):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from hqpb.v1.instance_pb2 import ReadinessCheck
@@ -15,6 +16,7 @@ from instancectl.processes.child import Child
 from instancectl.state import RunningChild
 
 _SPREAD_S = 1.0
+_STARTUP, _READINESS, _LIVENESS = "startup check", "readiness check", "liveness check"
 
 
 class ContainerFault(NamedTuple):
@@ -39,6 +41,7 @@ class ContainerChecks:
         environment: ContainerEnvironment,
         set_ready: Callable[[bool], None],
     ) -> None:
+        self._blueprint = blueprint
         self._container = blueprint.container
         self._key = blueprint.key
         self._shop = workshop
@@ -55,7 +58,7 @@ class ContainerChecks:
         container = self._container
         if container.HasField("startup_check") and not (record and record.is_up):
             check = container.startup_check
-            if (failed := await self._count_failures(check, child, record, until_success=True)) > 0:
+            if (failed := await self._count_failures(_STARTUP, check, child, record)) > 0:
                 return ContainerFault("StartupCheckFailed", f"its startup check failed {failed} times in a row")
             self._shop.state.record_up(self._key, container.name)
             record = None  # its failures were those of the startup check
@@ -64,24 +67,22 @@ class ContainerChecks:
             return None
         async with asyncio.TaskGroup() as group:
             readiness = group.create_task(self._follow_readiness(child, record))
-            failed = await self._count_failures(container.liveness_check, child, record, until_success=False)
+            failed = await self._count_failures(_LIVENESS, container.liveness_check, child, record)
             readiness.cancel()
         return ContainerFault("LivenessCheckFailed", f"its liveness check failed {failed} times in a row")
 
-    async def _count_failures(
-        self, check: ReadinessCheck, child: Child, record: RunningChild | None, *, until_success: bool
-    ) -> int:
-        """Return how many checks in a row failed, when that is too many; or 0 at the first success, if asked."""
+    async def _count_failures(self, what: str, check: ReadinessCheck, child: Child, record: RunningChild | None) -> int:
+        """Return how many checks in a row failed, when that is too many; 0 at the first success of a startup check."""
         failed = record.strikes if record else 0
 
         def count(passed: bool) -> bool:
             nonlocal failed
             failed = 0 if passed else failed + 1
             self._shop.state.record_strikes(self._key, self._container.name, failed)
-            return failed >= rhythm(check).failures or (passed and until_success)
+            return failed >= rhythm(check).failures or (passed and what == _STARTUP)
 
         await self._wait_for_initial_delay(check, child)
-        await self._repeat(check, record, count)
+        await self._repeat(what, check, record, count)
         return failed
 
     async def _follow_readiness(self, child: Child, record: RunningChild | None) -> None:
@@ -102,21 +103,21 @@ class ContainerChecks:
             self._shop.state.record_check(self._key, name, is_ready=readiness.is_ready, failed_checks=failures)
             return False
 
-        await self._repeat(check, record, take)
+        await self._repeat(_READINESS, check, record, take)
 
     async def _wait_for_initial_delay(self, check: ReadinessCheck, child: Child) -> None:
         """It counts from the start of the process, whichever supervisor started it."""
         await self._shop.clock.sleep(max(0.0, rhythm(check).initial_delay_s - procfs.age_s(child.identity)))
 
     async def _repeat(
-        self, check: ReadinessCheck, record: RunningChild | None, is_enough: Callable[[bool], bool]
+        self, what: str, check: ReadinessCheck, record: RunningChild | None, is_enough: Callable[[bool], bool]
     ) -> None:
         """Check once a period until `is_enough` of the result."""
-        timing = rhythm(check)
+        timing, limits = rhythm(check), partial(self._shop.grip, self._blueprint, what)
         if record is not None:  # a new agent adopts all instances of a node at once
             await self._shop.clock.sleep(self._shop.rng.uniform(0.0, min(_SPREAD_S, timing.period_s)))
         while True:
             environment = await self._environment.for_scripts() if check.WhichOneof("check") == "exec" else {}
-            if is_enough(await self._checker.passes(check, environment, timing.timeout_s)):
+            if is_enough(await self._checker.passes(check, environment, timing.timeout_s, limits)):
                 return
             await self._shop.clock.sleep(timing.period_s)

@@ -15,7 +15,7 @@ from instancectl.content.secrets import SecretValues
 from instancectl.layout import Layout
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
-from instancectl.processes.limits import Limiter
+from instancectl.processes.limits import Grip, Limiter, limit_of
 from instancectl.processes.output import OutputSettings
 from instancectl.state import StateFile
 from instancectl.wanted.desired import Desired, RevisionContentKey, container_digest, former_container_digest
@@ -66,6 +66,18 @@ class Workshop:
     output: OutputSettings
     clock: InstancectlClock
     rng: random.Random
+
+    def grip(self, blueprint: Blueprint, script: str = "") -> Grip:
+        """The limits of a container, or of a hook or check of it: those of the container once more. Raises OSError.
+
+        They are apart, so that a stop hook outlives what it stops, and no check takes the memory of what it checks.
+
+        Args:
+            script: which one of the container; one at a time. Empty: the container itself.
+        """
+        container = blueprint.container
+        name = "/".join((blueprint.key.digest, container.name, *filter(None, (script,))))
+        return self.limiter.grip(name, limit_of(container, blueprint.desired.allocation))
 
 
 @dataclass(frozen=True, slots=True)

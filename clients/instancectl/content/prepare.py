@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hqpb.v1.instance_pb2 import InstanceRevision, LifecycleHook, SecretDescriptor
+from hqpb.v1.instance_pb2 import Container, InstanceRevision, LifecycleHook, SecretDescriptor
 from instancectl.background import Cancel, run_in_thread
 from instancectl.content import PrepareFailed, environment, volumes
 from instancectl.content.directories import inside, remove_tree
@@ -20,6 +20,7 @@ from instancectl.content.unpacking import unpack
 from instancectl.layout import Layout
 from instancectl.processes.commands import Commands
 from instancectl.processes.confinement import Confinement
+from instancectl.processes.limits import Grip, Limiter, limit_of
 from instancectl.processes.output import Output, OutputSettings
 from instancectl.reports import conditions
 from instancectl.reports.conditions import ConditionVerdict
@@ -39,13 +40,14 @@ class Preparer:
         secrets: SecretValues,
         commands: Commands,
         guard: Guard,
+        limiter: Limiter,
         output: OutputSettings,
         slots: asyncio.Semaphore,
     ) -> None:
         """slots: how many revisions of the whole node are fetched and placed at a time."""
         self._layout = layout
         self._slots = slots
-        self._guard = guard
+        self._guard, self._limiter = guard, limiter
         self._store = store
         self._secrets = secrets
         self._commands = commands
@@ -142,7 +144,8 @@ class Preparer:
         output = Output(self._layout.log(revision.id, "prepare"), self._output, self._layout.pipe(key, "prepare"))
         with output.open_writer(confinement.user) as writer:
             for number, hook in enumerate(revision.prepare, 1):
-                await self._run_script(hook, number, directory, variables, writer, confinement)
+                grip = self._limiter.grip(f"{key.digest}//prepare", limit_of(Container(), desired.allocation))
+                await self._run_script(hook, number, directory, variables, writer, confinement, grip)
 
     async def _run_script(
         self,
@@ -152,6 +155,7 @@ class Preparer:
         variables: dict[str, str],
         output: int,
         confinement: Confinement,
+        grip: Grip,
     ) -> None:
         timeout_s = hook.timeout.ToTimedelta().total_seconds() or HOOK_TIMEOUT_S
         outcome = await self._commands.run(
@@ -161,6 +165,7 @@ class Preparer:
             timeout_s=timeout_s,
             output=output,
             confinement=confinement,
+            grip=grip,
         )
         if not outcome.succeeded:
             # Its output may hold a secret, so it stays in the log, which nobody else can read.

@@ -14,6 +14,7 @@ from instancectl.background import start_in_own_thread
 from instancectl.processes.child import Child, ProcessExit
 from instancectl.processes.children import Children
 from instancectl.processes.confinement import Confinement
+from instancectl.processes.limits import Grip
 
 _MAX_CAPTURED_BYTES = 1 << 20
 _UNCONFINED = Confinement()
@@ -54,16 +55,20 @@ class Commands:
         output: int = subprocess.DEVNULL,
         thorough: bool = True,
         confinement: Confinement = _UNCONFINED,
+        grip: Grip | None = None,
     ) -> CommandResult:
         """Run a command, its output going to a file descriptor.
 
         Args:
             thorough: also look for processes that it left in other sessions, which means scanning all processes.
+            grip: its limits, of this run alone: whatever is in its cgroup is killed with it.
 
         Raises:
             OSError: it cannot be started.
         """
-        child = self._children.start(command, cwd=cwd, environment=environment, output=output, confinement=confinement)
+        child = self._children.start(
+            command, cwd=cwd, environment=environment, output=output, confinement=confinement, grip=grip
+        )
         return await _end_of(child, timeout_s, thorough)
 
     async def capture(
@@ -100,7 +105,9 @@ async def _end_of(child: Child, timeout_s: float, thorough: bool) -> CommandResu
         child.signal_all(signal.SIGKILL)
         if thorough or timed_out:
             child.sweep()
-    return CommandResult(await child.wait(), timed_out)
+    ended = await child.wait()
+    child.grip.let_go()
+    return CommandResult(ended, timed_out)
 
 
 def _read_all(reader: int) -> bytes:

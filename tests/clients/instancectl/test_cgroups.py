@@ -93,11 +93,18 @@ async def test_the_kernel_keeps_a_group_to_its_memory(group: Path) -> None:
 
 
 @pytest.mark.long
-async def test_a_container_that_takes_more_memory_than_it_may_does_not_get_it(run_file: RunFile) -> None:
-    greedy = f"{sys.executable} -c \"b'x' * {256 * MIB}\"; echo ended with $?; exec sleep 600"
-    wanted = revision(script=greedy)
-    wanted.container[0].limit.memory_bytes = 64 * MIB
-    ctl = await run_file(instance(wanted))
+async def test_neither_a_container_nor_its_scripts_and_checks_get_more_memory_than_they_may(run_file: RunFile) -> None:
+    greedy = f"{sys.executable} -c \"b'x' * {256 * MIB}\""
+    wanted = revision(script=f"{greedy}; echo ended with $?; exec sleep 600")
+    container = wanted.container[0]
+    container.limit.memory_bytes = 64 * MIB
+    wanted.prepare.add(name="build", command=["sh", "-c", f"! {greedy}"])
+    container.post_start.command[:] = ["sh", "-c", f"! {greedy}"]
+    container.readiness_check.exec.command[:] = ["sh", "-c", f"! {greedy}"]
+    container.readiness_check.timeout.FromSeconds(20)
+    made = instance(wanted)
+    made.spec.allocation.memory_bytes = 64 * MIB
+    ctl = await run_file(made)
     await ctl.until("r1", "ready")
     limits = (await ctl.revision("r1"))["containers"][0]["limits"]
     assert re.match(rf"(rlimit|cgroup v2): memory {64 * MIB} B", limits)

@@ -27,7 +27,7 @@ from instancectl.processes import procfs
 from instancectl.processes.child import Child, adopt
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
-from instancectl.processes.limits import Grip, ProcessLimits
+from instancectl.processes.limits import CgroupLimits, Grip, Limiter, ProcessLimits
 from instancectl.processes.output import OutputSettings
 from instancectl.processes.reaper import ProcessReaper
 from instancectl.state import RunningChild, StateFile
@@ -50,7 +50,7 @@ class _SlowlyWatched(SupervisedContainer):
             await asyncio.sleep(0.2)
 
 
-def workshop(root: Path, children: Children) -> Workshop:
+def workshop(root: Path, children: Children, limiter: Limiter) -> Workshop:
     layout = Layout.at(root)
     layout.make()
     commands = Commands(children)
@@ -60,7 +60,7 @@ def workshop(root: Path, children: Children) -> Workshop:
         children,
         commands,
         SecretValues({}),
-        ProcessLimits(),
+        limiter,
         NoGuard(),
         RestartSettings(first_backoff_s=0.01),
         OutputSettings(),
@@ -70,14 +70,16 @@ def workshop(root: Path, children: Children) -> Workshop:
 
 
 @asynccontextmanager
-async def made(kind: type[ContainerT], root: Path, container: model.Container) -> AsyncIterator[ContainerT]:
+async def made(
+    kind: type[ContainerT], root: Path, container: model.Container, limiter: Limiter | None = None
+) -> AsyncIterator[ContainerT]:
     """A container over a directory; whatever it started is gone afterwards."""
     revision = model.InstanceRevision(id="r1", container=[container])
     reaper = ProcessReaper()
     reaper.open()
     children = Children("test-container", reaper)
     try:
-        shop = workshop(root, children)
+        shop = workshop(root, children, limiter or ProcessLimits())
         key = RevisionContentKey("r1", "digest")
         shop.layout.revision(key).mkdir(parents=True)
         yield kind(Blueprint(key, revision, container, Desired("i-1", "node-1")), shop, lambda: None)
@@ -99,6 +101,24 @@ async def test_a_container_whose_process_has_just_ended_stops_and_does_not_start
             await container.stop()
         assert container.pid is None
         assert container.status.restart_count == 0
+
+
+async def test_hooks_and_checks_have_the_limits_of_their_container_each_in_a_group_of_its_own(tmp_path: Path) -> None:
+    spec = model.Container(name="web", command=["sleep", "1000"])
+    spec.limit.memory_bytes = 64 << 20
+    spec.post_start.command[:] = ["true"]
+    spec.pre_stop.command[:] = ["true"]
+    for check in (spec.readiness_check, spec.liveness_check, spec.startup_check):
+        check.exec.command[:] = ["true"]
+    groups = tmp_path / "groups"  # a group of the kernel is a folder, too
+    groups.mkdir()
+    async with made(SupervisedContainer, tmp_path / "root", spec, CgroupLimits(groups)) as container:
+        container.start()
+        await eventually(lambda: len(list(groups.glob("*/cgroup.procs"))) == 5)
+        async with asyncio.timeout(30):
+            await container.stop()
+    assert len(list(groups.glob("*/cgroup.procs"))) == 6
+    assert {each.read_text() for each in groups.glob("*/memory.max")} == {str(64 << 20)}
 
 
 async def test_the_initial_delay_of_an_adopted_process_counts_from_its_start(
