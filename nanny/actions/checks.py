@@ -54,7 +54,7 @@ class RolloutChecks:
             return last.verdict
         query = self._query(subject, running, check.query)
         try:
-            values = await self._read(check.prometheus, query)
+            values = await self._read(check.prometheus, query, subject.id)
         except NoReading as error:
             verdict = CheckVerdict(None, str(error))
         else:
@@ -62,14 +62,14 @@ class RolloutChecks:
         self._asked[subject.id] = _AskedCheck(key, self._clock.now(), verdict)
         return verdict
 
-    async def _read(self, name: str, query: str) -> list[float]:
+    async def _read(self, name: str, query: str, service: str) -> list[float]:
         now_s = self._clock.now()
         if (silence := self._silent.get(name)) is not None:
             if now_s < silence.until_s:
                 raise NoReading(silence.words)
             self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # the others wait for what this finds
         try:
-            values = await self._prometheus.read(name, query)
+            values = await self._prometheus.read(name, query, service)
         except NoAnswer as error:
             self._silent[name] = _CheckPause(self._clock.now() + _EVERY_S, str(error))
             raise

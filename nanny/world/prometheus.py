@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +15,7 @@ from hqcli.documents import BadDocument, value_of
 
 _TIMEOUT_S: Final = 5.0
 _PATH: Final = "/api/v1/query"
+_SERVICE: Final = "{service}"
 
 
 class NoReading(Exception):
@@ -32,11 +33,13 @@ class PrometheusSource:
     Attributes:
         token_file: with a bearer token, read at each question; empty: none is sent.
         tls: with its CA; None: those of the system.
+        parameters: more of the URL's, for what limits a question to the series of its service: `{service}` is its name.
     """
 
     url: str
     token_file: str = ""
     tls: ssl.SSLContext | None = None
+    parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 class PrometheusPort:
@@ -49,15 +52,16 @@ class PrometheusPort:
     def names(self) -> frozenset[str]:
         return frozenset(self._sources)
 
-    async def read(self, name: str, query: str) -> list[float]:
-        """The values that a query finds now. Raises NoReading."""
+    async def read(self, name: str, query: str, service: str) -> list[float]:
+        """The values that a query of a service finds now. Raises NoReading."""
         source = self._sources.get(name)
         if source is None:
             raise NoReading(f"Nanny's configuration has no Prometheus {name} any more")
         try:
             headers = _headers(source)
+            limited = {key: text.replace(_SERVICE, service) for key, text in source.parameters.items()}
             reply = await self._http.send(
-                "POST", f"{source.url}{_PATH}", form={"query": query}, headers=headers, tls=source.tls,
+                "POST", f"{source.url}{_PATH}", form={"query": query}, query=limited, headers=headers, tls=source.tls,
                 timeout_s=_TIMEOUT_S,
             )  # fmt: skip
         except (OutgoingCallFailed, OSError, ValueError) as error:
@@ -90,8 +94,10 @@ def _values(data: Mapping[str, Any]) -> list[float]:
 
 
 def read_prometheus(path: str) -> dict[str, PrometheusSource]:
-    """Read the Prometheus servers of a file: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`. Raises
-    BadDocument.
+    """Read the servers of a file: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE, parameters: {...}}}`.
+
+    Raises:
+        BadDocument: it cannot be read.
     """
     try:
         value = value_of(Path(path).read_text(encoding="utf-8"))
@@ -112,7 +118,13 @@ def read_prometheus(path: str) -> dict[str, PrometheusSource]:
 def _source(value: Any, place: str, faults: list[str]) -> PrometheusSource:
     fields = Fields(value, place, faults)
     url, ca, token_file = (str(fields.raw(name) or "") for name in ("url", "ca", "token-file"))
+    parameters = fields.raw("parameters") or {}
     fields.done()
+    if not isinstance(parameters, dict) or not all(isinstance(text, str) for text in parameters.values()):
+        faults.append(f"{place}.parameters: write NAME: TEXT, a line each, such as `service: '{_SERVICE}'`")
+        parameters = {}
+    elif "query" in parameters:
+        faults.append(f"{place}.parameters.query: is that of the check: leave it out")
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment or parts.username:
         faults.append(f"{place}.url: {url[:80]!r} is no address: write http://HOST:PORT or https://HOST:PORT")
@@ -123,4 +135,4 @@ def _source(value: Any, place: str, faults: list[str]) -> PrometheusSource:
             Path(token_file).read_text(encoding="ascii")
     except (OSError, ValueError) as error:
         faults.append(f"{place}: {ca or token_file} cannot be read: {error}")
-    return PrometheusSource(url.rstrip("/"), token_file, tls)
+    return PrometheusSource(url.rstrip("/"), token_file, tls, {str(name): text for name, text in parameters.items()})

@@ -12,13 +12,14 @@ from typing import Any
 
 import pytest
 
+from control.outgoing import OutgoingHttp
 from hqcli.documents import BadDocument
 from nanny.actions.checks import RolloutChecks
 from nanny.automaton.service import RunningAction
 from nanny.automaton.states import Action
 from nanny.world.prometheus import NoAnswer, NoReading, PrometheusPort, PrometheusSource, read_prometheus
 from nannypb.v1.service_pb2 import RolloutCheck
-from tests.support.prometheus_stand_in import PrometheusStandIn
+from tests.support.prometheus_stand_in import URL, PrometheusStandIn
 from tests.support.reserved_port import KeptPort
 from tests.support.sample_instances import eventually
 
@@ -39,7 +40,7 @@ async def _real_prometheus(folder: Path) -> AsyncIterator[PrometheusPort]:
 
     async def answers() -> bool:
         try:
-            return bool(await port.read("main", "vector(1)"))
+            return bool(await port.read("main", "vector(1)", "web"))
         except NoReading:
             return False
 
@@ -63,38 +64,46 @@ async def prometheus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
 
 
 async def test_values_of_vectors_and_scalars_and_what_is_none(prometheus: PrometheusPort) -> None:
-    assert await prometheus.read("main", "vector(1)") == [1.0]
-    assert await prometheus.read("main", "42") == [42.0]
-    assert str(await prometheus.read("main", "0 / 0")) == "[nan]"
-    assert await prometheus.read("main", "vector(1) / 0") == [float("inf")]
-    assert await prometheus.read("main", "absent_metric") == []
+    assert await prometheus.read("main", "vector(1)", "web") == [1.0]
+    assert await prometheus.read("main", "42", "web") == [42.0]
+    assert str(await prometheus.read("main", "0 / 0", "web")) == "[nan]"
+    assert await prometheus.read("main", "vector(1) / 0", "web") == [float("inf")]
+    assert await prometheus.read("main", "absent_metric", "web") == []
     for query, told in (
         ("sum(", "Prometheus main answers 400: .*parse error"),
         ("vector(1)[5m:1m]", "is no vector and no scalar"),
         ('"text"', "is no vector and no scalar"),
     ):
         with pytest.raises(NoReading, match=told):
-            await prometheus.read("main", query)
+            await prometheus.read("main", query, "web")
     with pytest.raises(NoReading, match="has no Prometheus other any more"):
-        await prometheus.read("other", "42")
+        await prometheus.read("other", "42", "web")
 
 
 async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothing(tmp_path: Path) -> None:
     stand_in, token = PrometheusStandIn(), tmp_path / "token"
     port = stand_in.port(str(token))
     with pytest.raises(NoReading, match="main does not answer"):
-        await port.read("main", "42")
+        await port.read("main", "42", "web")
     for text in ("one", "two"):
         token.write_text(f"{text}\n")
-        await port.read("main", "42")
+        await port.read("main", "42", "web")
         assert stand_in.headers["authorization"] == f"Bearer {text}"
     token.write_text("t\u00f6ken", encoding="utf-8")
     with pytest.raises(NoReading, match="main does not answer: 'ascii' codec"):
-        await port.read("main", "42")
+        await port.read("main", "42", "web")
     token.write_text("three")
     stand_in.is_down = True
     with pytest.raises(NoReading, match="main does not answer"):
-        await port.read("main", "42")
+        await port.read("main", "42", "web")
+
+
+async def test_a_question_says_for_which_service_it_is_where_that_is_what_limits_it() -> None:
+    stand_in = PrometheusStandIn()
+    source = PrometheusSource(URL, parameters={"service": "{service}", "extra_label": "service={service}"})
+    port = PrometheusPort({"main": source}, OutgoingHttp(stand_in))
+    await port.read("main", "42", "web&service=mail")
+    assert stand_in.parameters == {"service": ["web&service=mail"], "extra_label": ["service=web&service=mail"]}
 
 
 class _Hangs:
@@ -104,7 +113,7 @@ class _Hangs:
         self.asked = 0
         self.ends = asyncio.Event()
 
-    async def read(self, _name: str, _query: str) -> list[float]:
+    async def read(self, _name: str, _query: str, _service: str) -> list[float]:
         self.asked += 1
         await self.ends.wait()
         raise NoAnswer("main does not answer")
@@ -145,6 +154,8 @@ async def test_one_that_hangs_is_asked_by_one_service_at_a_time(later_s: float, 
         ("prometheus: {main: {url: 'http://me:secret@a'}}", "is no address"),
         ("prometheus: {main: {url: 'http://a', token: x}}", "prometheus.main"),
         ("prometheus: {main: {url: 'http://a', token-file: /none}}", "/none cannot be read"),
+        ("prometheus: {main: {url: 'http://a', parameters: service}}", "main.parameters: write NAME: TEXT"),
+        ("prometheus: {main: {url: 'http://a', parameters: {query: '1'}}}", "main.parameters.query: is that of the"),
         ("prometheus: {main: {url: 'https://a', ca: /none}}", "/none cannot be read"),
         ("main: {url: 'http://a'}", "write `prometheus:"),
         ("prometheus: [", "prometheus.yaml: line 2"),

@@ -34,12 +34,13 @@ ANSWERS: Final[Mapping[str, dict[str, Any]]] = {
 
 
 class PrometheusStandIn(httpx.AsyncBaseTransport):
-    """`answers`: by query; `asked`: all queries, `headers` those of the last."""
+    """`answers`: by query; `asked`: all queries, `headers` and `parameters` (of the URL) those of the last."""
 
     def __init__(self, answers: Mapping[str, dict[str, Any]] = ANSWERS) -> None:
         self.answers = dict(answers)
         self.asked: list[str] = []
         self.headers: Mapping[str, str] = {}
+        self.parameters: Mapping[str, list[str]] = {}
         self.is_down = False
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
@@ -49,6 +50,7 @@ class PrometheusStandIn(httpx.AsyncBaseTransport):
         query = parse_qs((await request.aread()).decode())["query"][0]
         self.asked.append(query)
         self.headers = request.headers
+        self.parameters = parse_qs(request.url.query.decode())
         if query not in self.answers:
             fault = {"status": "error", "errorType": "bad_data", "error": "1:5: parse error: unexpected end of input"}
             return httpx.Response(400, content=json.dumps(fault).encode())
