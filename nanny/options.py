@@ -50,7 +50,7 @@ behaviour: Final = together(
         default="",
         type=InputFile(),
         metavar="FILE",
-        help="File with what checks may ask: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE, parameters: {...}}}`.",
+        help="File with what checks may ask: `prometheus: {NAME: {url: ..., ca: FILE, token-file: FILE}}`.",
     ),
     _rollouts.option(
         "--drift-every", type=Duration(), default="60s", help="How often idle services are compared with HQ."

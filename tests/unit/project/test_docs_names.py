@@ -22,3 +22,10 @@ def test_files_of_the_private_cas_are_called_as_the_security_page_makes_them() -
         if name not in made
     ]
     assert others == []
+
+
+def test_tests_that_the_page_of_evidence_names_are_there() -> None:
+    page = (DOCS / "evidence.md").read_text()
+    written = "\n".join(path.read_text() for path in (DOCS.parent / "tests").rglob("*.py"))
+    assert [name for name in re.findall(r"`(test_\w+)`", page) if f"def {name}(" not in written] == []
+    assert [path for path in re.findall(r"`(tests/[\w/.]+)`", page) if not (DOCS.parent / path).exists()] == []
