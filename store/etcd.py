@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
@@ -118,6 +118,16 @@ class EtcdStore:
     async def compact(self, revision: int) -> None:
         timeout_s = self._config.read_timeout_s * _SLOW
         await self._ask(lambda m, md: m.compact(revision, timeout_s, md))
+
+    async def divide(self, administrator: str, parts: Mapping[str, bytes]) -> None:
+        """Demand a user of every caller; may be repeated, by the administrator. Raises StoreError.
+
+        Args:
+            administrator: who opens everything, and compacts. A user is the common name of a client's certificate.
+            parts: by user, the prefix that it may open.
+        """
+        timeout_s = self._config.read_timeout_s * _SLOW
+        await self._ask(lambda m, md: m.divide(administrator, parts, timeout_s, md))
 
     async def members(self) -> list[MemberStatus]:
         return list(await asyncio.gather(*map(self._status, self._members)))

@@ -6,7 +6,7 @@ It knows etcd's messages, and nothing of retries or of other members: that is `e
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -25,6 +25,7 @@ from store.etcd_errors import (
     raise_for_cancelled_watch,
     raise_for_watch,
 )
+from store.keys import prefix_end
 from store.port import (
     Applied,
     Batch,
@@ -61,6 +62,7 @@ _FIELDS = {"created": rpc.Compare.CREATE, "modified": rpc.Compare.MOD, "value": 
 _OPERANDS = {"created": "create_revision", "modified": "mod_revision", "value": "value"}
 _RELATIONS = {"=": rpc.Compare.EQUAL, "<": rpc.Compare.LESS, ">": rpc.Compare.GREATER}
 _OPEN_TIMEOUT_S = 5.0
+_ROOT, _EXISTS = "root", "already exists"
 _FULL = "alarm:NOSPACE"  # among the errors of a member's status
 _DB_SIZE_QUOTA = 12  # StatusResponse.dbSizeQuota, since 3.6; the stubs are older
 
@@ -146,6 +148,30 @@ class MemberConnection:
         """What the member says of itself. Raises Unavailable."""
         s = await _answer(self._maintenance.Status, rpc.StatusRequest(), timeout_s, metadata)
         return member_status(self.endpoint, s)
+
+    async def divide(
+        self, administrator: str, parts: Mapping[str, bytes], timeout_s: float, metadata: Metadata
+    ) -> None:
+        """Demand a user of every caller: each opens what is below its prefix, the administrator everything."""
+        auth = rpc.AuthStub(self._calls)
+
+        async def ensure(method: Any, request: Any) -> None:
+            try:
+                await _answer(method, request, timeout_s, metadata)
+            except Unavailable as error:
+                if _EXISTS not in str(error):
+                    raise
+
+        for user in (_ROOT, administrator, *parts):
+            await ensure(auth.UserAdd, rpc.AuthUserAddRequest(name=user, options=rpc.UserAddOptions(no_password=True)))
+        for role in (_ROOT, *parts):
+            await ensure(auth.RoleAdd, rpc.AuthRoleAddRequest(name=role))
+        for role, prefix in parts.items():
+            allowed = rpc.Permission(permType=rpc.Permission.READWRITE, key=prefix, range_end=prefix_end(prefix))
+            await ensure(auth.RoleGrantPermission, rpc.AuthRoleGrantPermissionRequest(name=role, perm=allowed))
+        for user, role in ((_ROOT, _ROOT), (administrator, _ROOT), *zip(parts, parts, strict=True)):
+            await ensure(auth.UserGrantRole, rpc.AuthUserGrantRoleRequest(user=user, role=role))
+        await ensure(auth.AuthEnable, rpc.AuthEnableRequest())
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, after: int, metadata: Metadata) -> AsyncIterator[EtcdWatch]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,9 +15,12 @@ import click
 
 from hq.installation import authority, tokens
 from hq.installation.authority import BadKeyFile
+from hq.installation.dividing import divide, prefixes_of
 from hq.installation.folder import InstallationFolder
 from hq.installation.joining import join_locations
 from hq.installation.plan import AGENTS, FILE, BadPlan, InstallationPlan, parse_machines, read_plan
+from serving.auth.watched_files import BadSecurity
+from store.port import StoreError
 
 _folder = click.argument("folder", metavar="DIR", type=click.Path(file_okay=False, path_type=Path))
 
@@ -33,7 +37,7 @@ class _CreateUnlessNamed(click.Group):
 @click.group(
     "init",
     cls=_CreateUnlessNamed,
-    subcommand_metavar="[create] DIR [OPTIONS] | add-node DIR NAME=IP... | renew DIR",
+    subcommand_metavar="[create] DIR [OPTIONS] | add-node DIR NAME=IP... | renew DIR | divide-etcd DIR",
     short_help="Write the files of an installation: certificates, settings and units for each machine.",
 )
 def init() -> None:
@@ -135,6 +139,25 @@ def renew(folder: Path, every: bool) -> None:
             installation.renew(authority.DUE, tokens.DUE)
         for name in (*installation.written.certificates, *installation.written.tokens):
             click.echo(f"renewed {name}")
+
+
+@init.command("divide-etcd")
+@_folder
+def divide_etcd(folder: Path) -> None:
+    """Let the CMS, Nanny and Wall-E open their own records in etcd only; replicas open everything, and administer it.
+
+    Once etcd runs; again after an own prefix (CMS_PREFIX) was set in DIR/config. Whoever shows another certificate of
+    etcd's CA opens nothing afterwards.
+    """
+    with _with_usage_errors(folder):
+        plan = read_plan(folder)
+        parts = prefixes_of(folder, plan)
+        try:
+            asyncio.run(divide(folder, plan, parts))
+        except (StoreError, BadSecurity) as error:
+            raise BadPlan(f"etcd was not divided: {error}: start etcd, run `hq init {folder}`, and try again") from None
+        for user, prefix in parts.items():
+            click.echo(f"{user} opens {prefix}")
 
 
 def _is_part_of(asked: InstallationPlan, stored: InstallationPlan) -> bool:

@@ -24,6 +24,9 @@ from hqclient.client import Client
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError
+from serving.storage.tls import EtcdTls
+from store.etcd import EtcdConfig, EtcdStore
+from store.port import Unavailable
 from tests.support.etcd import binary_of
 from tests.support.played_machines import ROOT, PlayedMachines
 from tests.support.sample_instances import eventually
@@ -169,6 +172,18 @@ def test_an_agents_certificate_does_not_open_etcd(operators: Operators) -> None:
     for proof, is_let_in in ((etc.format("hq-1", "etcd"), True), (etc.format("node-1", "client"), False)):
         call = f"{asks} --cert {proof}.crt --key {proof}.key"
         assert operators.run(call if is_let_in else f"! {call}").startswith('{"health":"true"') is is_let_in
+
+
+async def test_a_controller_opens_its_own_records_in_etcd_only(operators: Operators) -> None:
+    etc = operators.folder / "ams/machines/hq-1/etc/hq-nanny"
+    tls = EtcdTls(str(etc / "etcd-ca.crt"), str(etc / "etcd.crt"), str(etc / "etcd.key"), time.monotonic)
+    store = EtcdStore(EtcdConfig(("10.0.0.1:2379",), tls))
+    try:
+        assert (await store.page(b"/nanny/v1/", b"/nanny/v10", revision=0, limit=1)).records
+        with pytest.raises(Unavailable, match="permission denied"):
+            await store.page(b"/hq/v1/", b"/hq/v10", revision=0, limit=1)
+    finally:
+        await store.close()
 
 
 @dataclass

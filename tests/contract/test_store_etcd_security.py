@@ -22,9 +22,9 @@ from tests.support.stores import Place, batches
 
 
 @asynccontextmanager
-async def opened(config: EtcdConfig) -> AsyncIterator[Place]:
+async def opened(config: EtcdConfig, prefix: bytes = b"/test/") -> AsyncIterator[Place]:
     store = EtcdStore(config)
-    yield Place(store, b"/test/")
+    yield Place(store, prefix)
     await store.close()
 
 
@@ -87,6 +87,37 @@ async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: O
     async with opened(encrypted(etcd, ca)) as place:
         with pytest.raises(Unavailable):
             await place.head()
+
+
+async def test_a_divided_etcd_opens_to_each_user_its_own_part_and_to_the_administrator_everything(
+    own_etcd: OwnEtcd, tmp_path: Path
+) -> None:
+    etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
+
+    def known_as(name: str) -> EtcdConfig:
+        shown = etcd.authority.issue(name)
+        return encrypted(etcd, str(etcd.authority.cert), str(shown.cert), str(shown.key))
+
+    async with opened(known_as("spiffe-hq")) as place, opened(known_as("cms"), b"/cms/v1/") as cms:
+        await works(cms)
+        store = place.store
+        assert isinstance(store, EtcdStore)
+        for _ in range(2):  # it may be repeated
+            await store.divide("spiffe-hq", {"cms": b"/cms/v1/", "nanny": b"/nanny/v1/"})
+        await works(place)
+        await works(cms)  # over the connection from before
+        await store.compact(await cms.put("a"))
+        async with opened(known_as("cms")) as foreign, opened(known_as("stranger"), b"/cms/v1/") as stranger:
+            for refused in (foreign, stranger):
+                with pytest.raises(Unavailable, match=r"permission denied|user name not found"):
+                    await refused.head()
+                with pytest.raises(Unavailable, match=r"permission denied|user name not found"):
+                    await refused.put("a")
+                with pytest.raises(Disconnected):
+                    async with refused.watch(1):
+                        pass
+        with pytest.raises(Unavailable, match=r"permission denied|not permitted"):
+            await cms.store.divide("cms", {})  # type: ignore[attr-defined]
 
 
 @pytest.mark.long

@@ -6,6 +6,7 @@ import re
 import shutil
 import ssl
 import subprocess
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,8 +16,9 @@ from click.testing import CliRunner
 from cryptography import x509
 
 from hq.installation import authority, tokens
+from hq.installation.dividing import prefixes_of
 from hq.installation.folder import InstallationFolder
-from hq.installation.plan import InstallationPlan, read_plan
+from hq.installation.plan import BadPlan, InstallationPlan, read_plan
 from hq.main import cli
 from serving.auth.policy import parse
 from serving.rights.rules import Role
@@ -284,3 +286,24 @@ def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
     assert len(jobs["instances"]["http_sd_configs"]) == 3
     named = {*config["rule_files"], *jobs["hq"]["tls_config"].values(), "prometheus.token"}
     assert {path.name for path in (tmp_path / "prometheus").iterdir()} == {*named, "installation.yml"}
+
+
+def test_users_of_etcd_are_the_identities_of_the_controllers_with_the_prefixes_of_their_settings(
+    tmp_path: Path,
+) -> None:
+    written(tmp_path)
+    wanted = {"cms": "/cms/v1/", "nanny": "/nanny/v1/", "wall-e": "/walle/v1/"}
+    assert prefixes_of(tmp_path, _PLAN) == {f"spiffe://hq.prod/{name}": prefix for name, prefix in wanted.items()}
+    (tmp_path / "config/nanny.env").write_text("NANNY_PREFIX=/ours/nanny/\n")
+    written(tmp_path)
+    assert prefixes_of(tmp_path, _PLAN)["spiffe://hq.prod/nanny"] == "/ours/nanny/"
+    with pytest.raises(BadPlan, match="is too long for a user of etcd"):
+        prefixes_of(tmp_path, replace(_PLAN, trust_domain=f"{'a' * 56}.prod"))
+
+
+def test_an_etcd_that_does_not_run_is_said_with_what_to_do(tmp_path: Path) -> None:
+    here = {"hq-1": "127.0.0.77"}
+    written(tmp_path, replace(_PLAN, hq=here, etcd=here))
+    code, said = run_init("divide-etcd", str(tmp_path))
+    assert code == 1
+    assert re.search(r"etcd was not divided: etcd: cannot connect to .*: start etcd, run `hq init", said), said

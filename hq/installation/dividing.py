@@ -1,0 +1,51 @@
+"""Users of etcd: a server opens its own records only. Each is the common name of a certificate of etcd's CA."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from hq.backup.servers import CMS, HQ, NANNY, WALLE
+from hq.installation.plan import BadPlan, InstallationPlan
+from serving.storage.tls import EtcdTls
+from store.etcd import EtcdConfig, EtcdStore
+
+# By the last part of the identity, as the certificates have it: the folder in /etc, and whose records.
+_CONTROLLERS: Final = {"cms": ("hq-cms", CMS), "nanny": ("hq-nanny", NANNY), "wall-e": ("hq-walle", WALLE)}
+_LONGEST_NAME: Final = 64  # of a common name (X.509)
+
+
+def prefixes_of(folder: Path, plan: InstallationPlan) -> dict[str, str]:
+    """By user, the prefix of its records, as the settings in the folder say. Raises BadPlan, OSError."""
+    found = {}
+    for name, (etc, server) in _CONTROLLERS.items():
+        user = _user(plan, name)
+        if len(user) > _LONGEST_NAME:
+            raise BadPlan(
+                f"trust_domain: {user} is too long for a user of etcd, {_LONGEST_NAME} characters: keep it whole"
+            )
+        settings = _etc(folder, plan, etc) / f"{server.name}.env"
+        lines = (line.split("=", 1) for line in settings.read_text().splitlines() if "=" in line)
+        found[user] = dict(lines).get(f"{server.name.upper()}_PREFIX", server.prefix)  # the last one counts
+    return found
+
+
+async def divide(folder: Path, plan: InstallationPlan, parts: Mapping[str, str]) -> None:
+    """Do it, with the certificate of a replica. Raises BadSecurity, StoreError."""
+    etc = _etc(folder, plan, "hq")
+    tls = EtcdTls(str(etc / "etcd-ca.crt"), str(etc / "etcd.crt"), str(etc / "etcd.key"), time.monotonic)
+    store = EtcdStore(EtcdConfig(tuple(f"{address}:2379" for address in plan.etcd.values()), tls))
+    try:
+        await store.divide(_user(plan, HQ.name), {user: prefix.encode() for user, prefix in parts.items()})
+    finally:
+        await store.close()
+
+
+def _user(plan: InstallationPlan, name: str) -> str:
+    return f"spiffe://{plan.trust_domain}/{name}"
+
+
+def _etc(folder: Path, plan: InstallationPlan, name: str) -> Path:
+    return folder / "machines" / next(iter(plan.hq)) / "etc" / name
