@@ -6,19 +6,20 @@ Messages and orders are found by the kind's name, so they are called alike: `Bud
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from google.protobuf.message import Message
 
 from control.change import Change
 from control.errors import Refused
 from control.records import Kind
-from serving.errors import OutOfReach
+from serving.errors import OutOfReach, Overloaded
 from serving.rights.access import OUTSIDE, Access
 
 R = TypeVar("R", bound=Message)
+_RETRY_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,7 @@ class SettingKind(Generic[R]):
         check: raises InvalidRequest, naming the field of the message that is wrong.
         absent: how a message begins that there is none of a name.
         part: the field of a record that is the message; empty: the record has the message's own fields.
+        most: of one service. Every decision looks at all of them.
     """
 
     stored: Kind[R]
@@ -38,6 +40,7 @@ class SettingKind(Generic[R]):
     check: Callable[[Any], object]
     absent: str
     part: str = ""
+    most: int = 100
 
     @property
     def name(self) -> str:
@@ -79,6 +82,15 @@ class SettingKind(Generic[R]):
         else:
             raise Refused(f"{self.absent} {name[:100]}", "NOT_FOUND")
         return True
+
+    def check_room(self, new: Any, records: Mapping[str, R]) -> None:
+        """Raises Overloaded: its service has as many already. Those that stand for several services are admins'."""
+        if new.name in records or not new.service:
+            return
+        count = sum(self.view(one).service == new.service for one in records.values())
+        if count >= self.most:
+            has = f"service {new.service} has {count} already: delete some"
+            raise Overloaded(f"{self.name} {new.name}: {has}", _RETRY_S)
 
     def check_reach(self, name: str, new: Any, before: R | None, access: Access) -> None:
         """Whether what is set, and was before, is for services within reach only; an empty one stands for several.

@@ -51,6 +51,7 @@ class KindApi(Generic[R]):
     async def put(self, request: Any, call: Call) -> Answer:
         message = getattr(request, self._kind.name)
         self._kind.check(message)
+        self._kind.check_room(message, self._records)
         record = self._kind.record(message, call.access.name, self._clock.wall_ms())
         await self._give(message.name, record, call)
         return MessageAnswer(self._classes[f"Put{self._word}Response"](**{self._kind.name: message}))

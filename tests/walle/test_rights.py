@@ -411,6 +411,21 @@ async def test_an_owner_makes_its_project_no_work_for_others(tmp_path: Path) -> 
             assert (status, answer["message"].split(": ")[0]) == (400, field), answer
 
 
+async def test_work_of_one_author_under_way_is_bounded(one: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walle.work.scenarios.MAX_OPEN", 2)
+    assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
+
+    async def add(who: str, name: str) -> int:
+        return await one.status(
+            who, pb.AddScenarioRequest(scenario=name, kind=SCENARIO_KIND_REBOOT, hosts=["lab-1"], at_once=1)
+        )
+
+    assert [await add("web-uploader", f"work-{number}") for number in range(3)] == [200, 200, 429]
+    assert await add("admin", "another") == 200, "others have room of their own"
+    assert await one.status("web-uploader", pb.EndScenarioRequest(scenario="work-0")) == 200
+    assert await add("web-uploader", "work-3") == 200
+
+
 async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:
     """They stopped Wall-E for minutes: by patterns that each host is compared with, by alerts about others' hosts."""
     status, answer = await one.call("agent/lab-1", pb.ListHostsRequest(names=["*a*b"] * 101))

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from serving.calls.methods import CHANGED, Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import InvalidRequest, PermissionDenied, invalid
+from serving.errors import InvalidRequest, Overloaded, PermissionDenied, invalid
 from serving.rights.reach import Check, Of, Reach, checked_reach, on_each
 from walle.api import checking
 from walle.api.checking import check_checks
 from walle.api.submitting import submit
 from walle.checks import checks_of
+from walle.maintenance import OVER
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
+from walle.work import scenarios
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Project
+
+_RETRY_S: Final = 60.0
 
 
 def everything(check: Check) -> Reach:
@@ -141,8 +146,16 @@ class WalleOrders:
 
     async def _add_scenario(self, request: pb.AddScenarioRequest, call: Call) -> Answer:
         checking.check_scenario(request)
+        self._check_room(call.access.name)
         await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
         return MessageAnswer(pb.AddScenarioResponse())
+
+    def _check_room(self, author: str) -> None:
+        """Raises Overloaded: as much work of this author is under way as one may have."""
+        count = sum(one.by == author and one.stage not in OVER for one in self._walle.scenarios.values())
+        if count >= scenarios.MAX_OPEN:
+            who = author or "nobody"
+            raise Overloaded(f"scenarios of {who}: {count} are under way: end some", _RETRY_S)
 
     async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
         checking.check_agreement(request)

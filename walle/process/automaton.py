@@ -204,7 +204,7 @@ class WalleSupervisor:
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
         planner = Planner(
             self.storing,
-            self.scenarios.get,
+            self.scenarios,
             parts,
             silence,
             self.world,

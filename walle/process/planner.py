@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Protocol
 
 from serving.errors import ServiceError
@@ -18,6 +18,8 @@ from walle.process.storing import Storing
 from walle.work.book import WalleTransaction, World
 from walle.work.scenario_kinds import kind_traits
 from walle.work.scenarios import (
+    forget_scenarios,
+    forgettable,
     may_begin,
     settle_scenario,
     show_waiting,
@@ -35,6 +37,8 @@ from wallepb.v1.project_pb2 import (
 POLL_S: Final = 5.0
 AT_ONCE: Final = 10  # calls of CMSs by one scenario
 RESUME_MS: Final = 900_000
+_FORGOTTEN_AT_ONCE: Final = 50  # in one transaction
+_FORGET_EVERY_S: Final = 86_400.0
 SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour of work, and 15 minutes for all hosts to come back
 
 
@@ -56,7 +60,7 @@ class Planner:
     def __init__(
         self,
         storing: Storing,
-        scenario: Callable[[str], Scenario | None],
+        scenarios: Mapping[str, Scenario],
         parts: Providers,
         silence: SuspensionPort,
         world: World,
@@ -64,7 +68,8 @@ class Planner:
         unclear: Callable[[Iterable[str]], str],
         rng: random.Random,
     ) -> None:
-        self._storing, self._scenario, self._parts, self._silence = storing, scenario, parts, silence
+        self._storing, self._scenarios, self._parts, self._silence = storing, scenarios, parts, silence
+        self._scenario = scenarios.get
         self._backoff = Backoff(rng)
         self._world, self._now, self._unclear = world, now, unclear
 
@@ -73,13 +78,19 @@ class Planner:
         scenario = self._scenario(name)
         if scenario is None or scenario.stage in OVER:
             self._backoff.forget(name)
-            return None
+            return None if scenario is None else await self._forget(scenario.by)
         if kind_traits(scenario.kind).in_waves:
             await self._waves(name, scenario)
         else:
             await self._switch(name, scenario)
         await self._settle(name)
         return POLL_S
+
+    async def _forget(self, author: str) -> float:
+        names = forgettable(self._scenarios.values(), author, self._now().ms)[:_FORGOTTEN_AT_ONCE]
+        if names:
+            await self._storing.transact(lambda book: forget_scenarios(book, names))
+        return 0.0 if len(names) == _FORGOTTEN_AT_ONCE else _FORGET_EVERY_S
 
     async def _waves(self, name: str, scenario: Scenario) -> None:
         """While nothing may begin no wave does."""

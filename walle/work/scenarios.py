@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from control.errors import Refused
@@ -59,6 +59,9 @@ _STEERED: Final = {
 }
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
 MAX_IN_WAVES: Final = 1000  # they are in one record
+MAX_OPEN: Final = 100  # of one author, under way
+_MAX_OVER: Final = 100  # of one author, kept
+_KEEP_MS: Final = 90 * 86_400_000
 
 
 def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], world: World, now: Moment) -> None:
@@ -90,6 +93,20 @@ def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], wor
 def _domain(host: Host, kind: str) -> str:
     place = host.location
     return {"rack": f"{place.dc}/{place.rack}", "switch": f"{place.dc}/{place.switch}", "dc": place.dc}.get(kind, "")
+
+
+def forgettable(scenarios: Iterable[Scenario], author: str, now_ms: int) -> list[str]:
+    """Names of what is over and nobody looks for any more: very old, or one of very many of its author."""
+    over = [one for one in scenarios if one.by == author and one.stage in OVER]
+    over.sort(key=lambda one: -one.since_ms)
+    return [one.id for number, one in enumerate(over) if number >= _MAX_OVER or now_ms - one.since_ms >= _KEEP_MS]
+
+
+def forget_scenarios(book: WalleTransaction, names: Iterable[str]) -> None:
+    for name in names:
+        scenario = book.get(SCENARIO, name)
+        if scenario is not None and scenario.stage in OVER:
+            book.delete(SCENARIO, name)
 
 
 def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str, now: Moment) -> None:

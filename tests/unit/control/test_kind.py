@@ -15,7 +15,7 @@ from control import Change, Kind
 from control.kind import SettingKind
 from control.kind_api import KindApi
 from serving.calls.methods import Call, ServiceTable, UnaryMethod
-from serving.errors import InvalidRequest, NotFound, OutOfReach, PermissionDenied, invalid
+from serving.errors import InvalidRequest, NotFound, OutOfReach, Overloaded, PermissionDenied, invalid
 from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import BUDGET, Role
@@ -63,7 +63,7 @@ def check_lock(lock: Any) -> None:
         raise invalid("lock.holder", "is empty: set it")
 
 
-LOCK: Final = SettingKind(Kind("lock", PB["StoredLock"]), PB["Lock"], check_lock, "there is no lock")
+LOCK: Final = SettingKind(Kind("lock", PB["StoredLock"]), PB["Lock"], check_lock, "there is no lock", most=3)
 
 
 class Locks(Books):
@@ -117,6 +117,20 @@ async def test_an_invalid_lock_is_refused_by_its_field() -> None:
     async with Locks() as locks:
         with pytest.raises(InvalidRequest, match=r"lock\.holder: is empty"):
             await locks.call("PutLock", uploader("web"), lock={"name": "web", "service": "web"})
+
+
+@in_virtual_time
+async def test_a_service_has_so_many_locks_and_no_more_for_all_to_look_at() -> None:
+    async with Locks() as locks:
+        for number in range(LOCK.most):
+            await locks.call("PutLock", uploader("web"), lock={"name": f"w{number}", "service": "web", "holder": "ann"})
+        one_more = {"name": "more", "service": "web", "holder": "ann"}
+        with pytest.raises(Overloaded, match="lock more: service web has 3 already: delete some"):
+            await locks.call("PutLock", uploader("web"), lock=one_more)
+        await locks.call("PutLock", uploader("web"), lock={**one_more, "name": "w1"})
+        await locks.call("PutLock", uploader("mail"), lock={**one_more, "service": "mail"})
+        await locks.call("DeleteLock", uploader("web"), name="w0")
+        await locks.call("PutLock", uploader("web"), lock={**one_more, "name": "w9"})
 
 
 @in_virtual_time

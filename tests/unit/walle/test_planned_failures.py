@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 import pytest
@@ -35,6 +35,25 @@ AWAY = CmsFailure("no answer")
 URL = "http://a"
 
 
+class StoredScenarios(Mapping[str, Scenario]):
+    """Those of a book, as the records of a controller are."""
+
+    def __init__(self, book: DictBook) -> None:
+        self._book = book
+
+    def __getitem__(self, name: str) -> Scenario:
+        found = self._book.get(SCENARIO, name)
+        if found is None:
+            raise KeyError(name)
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for kind, name in list(self._book.records) if kind == SCENARIO.name)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+
 class _OneCms:
     def __init__(self, cms: CmsPort) -> None:
         self._cms = cms
@@ -59,7 +78,7 @@ class SwitchWork:
         add_scenario(self.book, Order(by="alice", add_scenario=order), ["h1"], self.world, at())
         self.planner = Planner(
             self,  # type: ignore[arg-type]
-            lambda name: self.book.get(SCENARIO, name),
+            StoredScenarios(self.book),
             _OneCms(self.cms),
             NoHq(),
             self.world,
@@ -130,3 +149,20 @@ async def test_a_cms_that_deletes_no_task_is_asked_with_pauses_and_the_hosts_are
     assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
     assert work.calls["delete"] <= 6
     assert not (work.host("h1") or Host()).scenario
+
+
+async def test_work_that_is_over_is_forgotten_once_it_is_old_or_its_author_has_very_much_of_it() -> None:
+    work = SwitchWork()
+    end_scenario(work.book, EndScenarioRequest(scenario="net-7"), "alice", work.now())
+    await work.live(30)
+    assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
+    for number in range(240):
+        mine = Scenario(id=f"m{number}", by="mallory", stage=SCENARIO_STAGE_CANCELLED, since_ms=work.now_ms + number)
+        work.book.put(SCENARIO, mine.id, mine)
+    work.book.put(SCENARIO, "open", Scenario(id="open", by="mallory", stage=SCENARIO_STAGE_WORKING, since_ms=1))
+    waits = [await work.planner.reconcile("m0") for _ in range(3)]
+    assert waits == [0.0, 0.0, 86_400.0]
+    assert set(StoredScenarios(work.book)) == {"net-7", "open", *(f"m{number}" for number in range(140, 240))}
+    work.now_ms += 91 * 86_400_000
+    await work.planner.reconcile("net-7")
+    assert "net-7" not in StoredScenarios(work.book)
