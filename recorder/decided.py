@@ -159,13 +159,19 @@ class ObservedLedger:
             CMS,
             task.id,
             event,
-            task.issuer or task.owner,
-            " ".join(filter(None, (task.action, f"({task.need})"))),
+            task.owner or task.issuer,
+            _words(task),
             self._facts.pop(task.id, ()),
             tuple(sorted({one.service for one in touched})),
             nodes or tuple(sorted({one.host for one in touched})),
             ReadersOf(owners=(task.owner,), nodes=nodes, instances=() if nodes else places),
         )
+
+
+def _words(task: record_pb2.LedgerTask) -> str:
+    """An issuer is a name that the owner gives: it is said, and is nobody's identity."""
+    named = f"as {task.issuer}" if task.owner and task.issuer not in ("", task.owner) else ""
+    return " ".join(filter(None, (task.action, f"({task.need})", named)))
 
 
 def _fact_line(fact: record_pb2.BudgetFact) -> str:

@@ -230,7 +230,9 @@ class PolledSource:
             return [one for one in reversed(newest_first) if _time_ms(one) > since_ms]
         new = list(takewhile(lambda one: _mark(one) != before, newest_first))
         if before and new and len(new) == len(newest_first):
-            self._torn = f"{key}: its list begins after what was read last: entries may be missing"
+            log.warning("%s: %s: its list begins after what was read last", self.server, key)
+            # Who reads of gaps need not know what else there is.
+            self._torn = "a list begins after what was read last: entries may be missing"
         return new[::-1]
 
     async def _ask(self, method: Any, request: Any) -> Any:

@@ -45,6 +45,16 @@ def test_budgets_are_shown_at_the_tasks_of_their_unit_only() -> None:
     assert granted == {"t1": 1, "t2": 0, "t3": 1, "t4": 0}
 
 
+def test_who_asked_is_its_identity_and_no_name_that_it_gave_itself() -> None:
+    entry = task("t1", "ci-web", "waiting")
+    entry.task.issuer, entry.task.action, entry.task.need = "ops/ada", "reboot", "planned"
+    (asked,) = rows_of([entry])
+    assert (asked.by, asked.message) == ("ci-web", "reboot (planned) as ops/ada")
+    entry.task.owner = ""  # of a CMS without authentication
+    (asked,) = rows_of([entry])
+    assert (asked.by, asked.message) == ("ops/ada", "reboot (planned)")
+
+
 def readable(row: DecisionRow, name: str, services: list[str] | None) -> bool:
     scope = Scope(Patterns(services) if services else None, None)
     return row.readers.may_read(Access(Identity(name, ProofKind.TOKEN, 0.0), READ, {Role.READER: (scope,)}))

@@ -142,7 +142,7 @@ async def test_a_list_that_has_moved_on_by_more_than_it_keeps_is_a_gap() -> None
         nanny.tell("web", "paused")
         await kept.until(lambda: len(kept.rows) > 1)
         assert kept.rows == ["web: started", "web: paused"]
-        assert kept.gaps == ["service web: its list begins after what was read last: entries may be missing"]
+        assert kept.gaps == ["a list begins after what was read last: entries may be missing"]
 
 
 class Ledger:
