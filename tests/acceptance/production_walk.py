@@ -166,6 +166,11 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
     assert [line for line in denied if "spiffe" in line] == []
 
 
+def test_each_command_asks_the_installation_after_its_settings_were_read(operators: Operators) -> None:
+    asked = ("hqctl status", "hqctl disruptions", "hqctl get projects", "nanny service list", "walle hosts list")
+    operators.run(f". ams/operator.env; {' && '.join(asked)} && hqctl history events hello-1")
+
+
 def test_an_agents_certificate_does_not_open_etcd(operators: Operators) -> None:
     asks = "curl -s --cacert ams/secret/etcd-ca.crt https://10.0.0.1:2379/health"
     etc = "ams/machines/{}/etc/hq/{}"
