@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from hqcli.terminal import escape_controls, json_controls
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -109,20 +112,25 @@ def print_items(items: Iterable[Message], sources: Iterable[Message], output: st
 def print_json(value: Message | dict[str, Any]) -> None:
     """Print one JSON document."""
     data = value if isinstance(value, dict) else as_dict(value)
-    click.echo(json.dumps(data, indent=2, ensure_ascii=False))
+    click.echo(json_controls(json.dumps(data, indent=2, ensure_ascii=False)))
 
 
 def print_json_line(value: Message | dict[str, Any]) -> None:
     """Print one JSON document on one line."""
     data = value if isinstance(value, dict) else as_dict(value)
-    click.echo(json.dumps(data, ensure_ascii=False))
+    click.echo(json_controls(json.dumps(data, ensure_ascii=False)))
 
 
 def print_jsonpath(data: dict[str, Any], output: str) -> None:
-    """Print what a template makes of a value; a line break at the end only if the template has none."""
+    """Print what a template makes of a value; a line break at the end only if the template has none.
+
+    Programs get every character as it is. On a terminal those that would control it are spelled out.
+    """
     from hqcli.jsonpath import template
 
     text = template(output.removeprefix(JSONPATH))(data)
+    if sys.stdout.isatty():
+        text = "\t".join(map(escape_controls, text.split("\t")))
     click.echo(text, nl=not text.endswith("\n"))
 
 

@@ -36,6 +36,11 @@ def escape_controls(text: str) -> str:
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
+def json_controls(text: str) -> str:
+    """The same for a JSON document, which means what it meant before."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 def say(text: str) -> None:
     """Print on stdout what has words of programs, agents and other people in it, in one colour."""
     click.echo(escape_controls(text))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import importlib
+import json
 import sys
 from collections import Counter
 from types import SimpleNamespace
@@ -15,6 +16,7 @@ from click.testing import CliRunner
 
 from cmspb.v1 import cms_pb2 as cms_pb
 from hqcli.complaints import complainer
+from hqcli.formats import print_json, print_json_line, print_jsonpath
 from hqcli.terminal import escape_controls, lines, warn
 from hqctl.commands import disruptions
 from hqctl.commands.explaining import _print
@@ -119,6 +121,21 @@ def test_what_wall_e_tells_controls_no_terminal(
     said = CliRunner().invoke(getattr(module, name), arguments, catch_exceptions=False)
     assert SPELLED in said.output
     assert not CONTROLS.intersection(said.output)
+
+
+def test_formats_for_programs_control_no_terminal_and_mean_the_same(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for show in (print_json, print_json_line):
+        show({"said": EVIL})
+        out = capsys.readouterr().out
+        assert not CONTROLS & set(out)
+        assert json.loads(out) == {"said": EVIL}
+    print_jsonpath({"said": EVIL}, "jsonpath={.said}")
+    assert capsys.readouterr().out == f"{EVIL}\n", "to a program"
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    print_jsonpath({"said": EVIL}, "jsonpath={.said}\t{.said}")
+    assert capsys.readouterr().out == f"{SPELLED}\t{SPELLED}\n"
 
 
 def test_what_is_text_stays() -> None:
