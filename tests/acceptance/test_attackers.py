@@ -7,7 +7,7 @@ import random
 import ssl
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import httpx
 import pytest
@@ -56,6 +56,64 @@ FROZEN: Final = (
     ("nanny", "nanny.v1.NannyService/SetControl", {"order": "CONTROL_ORDER_FREEZE", "by": {"comment": "attack"}}),
     ("walle", "walle.v1.WalleService/Freeze", {"frozen": True, "reason": "attack"}),
 )
+
+
+_NO, _GONE = "PERMISSION_DENIED", "NOT_FOUND"
+_CMS, _WALLE, _HQ = "cms.v1.CmsService", "walle.v1.WalleService", "hq.v1.InstanceService"
+_DAY: Final = [{"begin": "00:00", "end": "24:00"}]
+
+
+def _task(**named: object) -> requests.Body:
+    return {"task": {"id": "mine", "action": "reboot", "issuer": "uploader-here", **named}}
+
+
+def _work(*hosts: str) -> requests.Body:
+    return {"scenario": "mine", "kind": "SCENARIO_KIND_REBOOT", "hosts": list(hosts), "reason": "attack"}
+
+
+# Tried by hand on an installation that `hq init` wrote: who, at which server, what, and the answer.
+BY_HAND: Final[tuple[tuple[str, str, str, Any, str], ...]] = (
+    ("up-w", "cms", f"{_CMS}/PutBudget", {"budget": {"name": "mail", "service": "web", "minReady": "1"}}, _NO),
+    ("up-w", "cms", f"{_CMS}/PutWindows", {"windows": {"name": "all", "hours": _DAY}}, _NO),
+    ("up-w", "cms", f"{_CMS}/PutWindows", {"windows": {"name": "p", "project": "web", "hours": _DAY}}, _NO),
+    ("up-w", "cms", f"{_CMS}/CreateTask", _task(host=["n1"]), _NO),
+    ("up-w", "cms", f"{_CMS}/CreateTask", _task(instance=[{"id": "mail-1", "location": "ams"}]), _NO),
+    ("up-w", "cms", f"{_CMS}/CreateTask", _task(instance=[{"id": "web-1", "location": "ams"}], issuer="wall-e"), _NO),
+    ("up-w", "cms", f"{_CMS}/WhyTask", {"id": "task-n2"}, _GONE),
+    ("up-w", "cms", f"{_CMS}/Plan", {"host": ["n2"]}, _NO),
+    ("up-w", "cms", "cms.v1.CmsAdminService/EndTask", {"id": "task-n2", "reason": "attack"}, _NO),
+    ("up-w", "nanny", "nanny.v1.NannyService/GetService", {"serviceId": "mail"}, _GONE),
+    ("op-w", "nanny", "nanny.v1.NannyService/SetControl", {"order": "CONTROL_ORDER_FREEZE"}, _NO),
+    ("op-1", "walle", f"{_WALLE}/AddScenario", {**_work(), "kind": "SCENARIO_KIND_SWITCH_MAINTENANCE"}, _NO),
+    ("op-1", "walle", f"{_WALLE}/AddScenario", _work("n1", "n2"), _GONE),
+    ("op-1", "walle", f"{_WALLE}/AddScenario", _work("n*"), _GONE),
+    ("op-1", "walle", f"{_WALLE}/GetProject", {"project": "mail"}, _GONE),
+    ("age1", "walle", f"{_WALLE}/ReportChecks", {"hosts": [{"host": "n2", "check": [{"name": "ssh"}]}]}, _NO),
+    ("age1", "hq", f"{_HQ}/BeginReporting", {"instanceId": "mail-1", "revisionId": "r1", "node": "n2"}, _NO),
+    ("age1", "hq", f"{_HQ}/GetRevision", {"instanceId": "mail-1", "revisionId": "r1"}, _GONE),
+    ("age1", "cms", "/v1/pre-reboot", ("POST", "/v1/pre-reboot", {"client_params": {"id": "n2", "group": "web"}}), _NO),
+    ("re-w", "hq", f"{_HQ}/FindInstances", {"filter": {"nodeName": ["n2"]}}, _NO),
+    ("re-w", "recorder", "history.v1.HistoryService/ReadLedger", {}, _NO),
+    ("re-w", "recorder", "history.v1.HistoryService/ListDecisions", {}, "OK"),
+    ("re-w", "recorder", "history.v1.HistoryService/ListEvents", {}, "OK"),
+)
+
+
+@pytest.mark.long
+async def test_what_was_tried_by_hand_is_answered_as_it_should_be(tmp_path: Path) -> None:
+    async with every_server(tmp_path) as servers:
+        tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
+        async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=20) as http:
+            matrix = Matrix(servers, http)
+            try:
+                for server in servers.all.values():
+                    await matrix._prepare(server)
+                for who, name, path, body, wanted in BY_HAND:
+                    code, text = await matrix._ask(servers.all[name], path, body, who)
+                    assert code == wanted, (who, path, body, text)
+                    assert wanted != "OK" or "mail" not in text, (who, path, text)
+            finally:
+                await matrix.close()
 
 
 @pytest.mark.long
