@@ -10,7 +10,7 @@ from typing import Final
 
 from hqpb.v1 import service_pb2
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE, Condition, Instance
-from walle.healing.decision import UNREACHABLE
+from walle.healing.scheme import UNREACHABLE
 from wallepb.v1.service_pb2 import Alert, CheckReport, HostChecks
 
 FROM_ALERTMANAGER = "alertmanager"

@@ -41,6 +41,9 @@ from wallepb.v1.host_pb2 import (
     Stage,
 )
 
+# Hosts in use: automation repairs them, and planned work selects them.
+IN_USE: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)
+
 # As the CMS protocol and the command line write them.
 NAMES: Final[Mapping[OperationKind, str]] = {
     OPERATION_KIND_PREPARE: "prepare",

@@ -1,4 +1,4 @@
-"""Files of hosts for `walle hosts import`: CSV, or JSON lines. Every error names the row and the field. Pure."""
+"""Files of hosts for `walle hosts import`: CSV, JSON lines, or YAML. Every error names the row and the field. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any, Final
 
-from hqcli.documents import BadDocument
+from hqcli.documents import BadDocument, value_of
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HostState, Machine
 from wallepb.v1.service_pb2 import AddHostRequest
 
@@ -29,7 +29,7 @@ class HostRow:
     """One row.
 
     Attributes:
-        number: of its line in the file; the first is 1.
+        number: of its line in the file, in YAML of its item in the list; the first is 1.
         values: by column; what is absent stays as it is.
     """
 
@@ -82,14 +82,15 @@ class HostRow:
 
 
 def read_rows(text: str, *, project: str = "") -> list[HostRow]:
-    """`project`: of rows that name none. CSV begins with the names of its columns, JSON lines with `{`.
+    """`project`: of rows that name none. CSV begins with the names of its columns, JSON lines with `{`, YAML with `- `.
 
     Raises BadDocument.
     """
-    is_json = text.lstrip().startswith("{")
+    first = next((line for line in text.splitlines() if line.strip() and not line.startswith(("#", "---"))), "").strip()
+    read = _json_rows if first.startswith("{") else _yaml_rows if first.startswith("- ") else _csv_rows
     rows: list[HostRow] = []
     seen: dict[tuple[str, str], int] = {}
-    for number, values in _json_rows(text) if is_json else _csv_rows(text):
+    for number, values in read(text):
         if len(rows) == MAX_ROWS:
             raise BadDocument(f"row {number}: more than {MAX_ROWS} rows: import them in several files")
         row = HostRow(
@@ -140,8 +141,22 @@ def _json_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
             raise BadDocument(f"row {number}: {error}") from None
         if not isinstance(given, dict):
             raise BadDocument(f"row {number}: write an object in each line")
-        _check_columns(number, given)
-        yield number, {name: _text(number, name, value) for name, value in given.items()}
+        yield number, _values(number, given)
+
+
+def _yaml_rows(text: str) -> Iterator[tuple[int, dict[str, str]]]:
+    given = value_of(text)
+    if not isinstance(given, list):
+        raise BadDocument("write a list of hosts")
+    for number, one in enumerate(given, 1):
+        if not isinstance(one, dict):
+            raise BadDocument(f"row {number}: write names and values, as `name: prod-1`")
+        yield number, _values(number, {str(name): "" if value is None else value for name, value in one.items()})
+
+
+def _values(number: int, given: Mapping[str, object]) -> dict[str, str]:
+    _check_columns(number, given)
+    return {name: _text(number, name, value) for name, value in given.items()}
 
 
 def _text(number: int, name: str, value: object) -> str:

@@ -11,7 +11,7 @@ from google.protobuf.message import Message
 from hqcli.formats import is_data, print_data
 from hqcli.terminal import print_table
 from wallepb.v1.host_pb2 import HostState, HostStatus, OperationKind, Stage
-from wallepb.v1.project_pb2 import Fuse, Limit, Scenario, ScenarioStage, Severity
+from wallepb.v1.project_pb2 import Fuse, IncidentBounds, Limit, Scenario, ScenarioStage, Severity
 from wallepb.v1.service_pb2 import GetHostResponse
 
 
@@ -87,6 +87,13 @@ def fuse_lines(fuse: Fuse) -> list[str]:
 
 def limit_text(limit: Limit) -> str:
     return ", ".join(f"{_period(pair.period_s)}:{pair.count}" for pair in limit.pair)
+
+
+def incident_text(bounds: IncidentBounds) -> str:
+    """As the server reads it: what is not set has its default."""
+    begins = bounds.begins_percent or 50
+    ends = bounds.ends_percent or begins // 2
+    return f"incidents: at least {bounds.min_hosts or 3} hosts and more than {begins} % fail, until {ends} % do"
 
 
 def scenario_row(scenario: Scenario) -> tuple[str, ...]:

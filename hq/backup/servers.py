@@ -104,6 +104,7 @@ WALLE: Final = _controller(
         "project": "project_pb2.Project",
         "fuse": "project_pb2.Fuse",
         "scenario": "project_pb2.Scenario",
+        "scenariohosts": "project_pb2.ScenarioHosts",
         "defaultcms": "project_pb2.DefaultCmsTasks",
         "ledgertime": "project_pb2.LedgerTime",
         "restored": "project_pb2.Restored",

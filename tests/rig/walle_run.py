@@ -70,11 +70,16 @@ SETTLED = Promise(
 
 @dataclass
 class WalleRun:
-    """One run. `broken` says what does not hold."""
+    """One run. `broken` says what does not hold.
+
+    Attributes:
+        program: the module to run, with its first words: Wall-E, or one with a bug.
+    """
 
     directory: Path
     seed: int
     say: Callable[[str], None] = print
+    program: tuple[str, ...] = ("walle.main",)
     broken: list[str] = field(default_factory=list)
     struck: Counter[str] = field(default_factory=Counter)
     history: History = field(
@@ -136,7 +141,7 @@ class WalleRun:
         self._seats: list[tuple[Process, Proxy]] = []
         for name in ("walle-1", "walle-2"):
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
-            words = ("walle.main", "serve", "--etcd", to_etcd.endpoint, "--config", str(config))
+            words = (*self.program, "serve", "--etcd", to_etcd.endpoint, "--config", str(config))
             where = kept_addresses()  # the same when it is started again: recorders know it by that
             more = ("--term", f"{TERM_S:g}s", "--settle", f"{SETTLE_MS}ms", *where)
             process = Process((*words, *more), self.directory / f"{name}.log")

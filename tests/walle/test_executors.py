@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from ipaddress import ip_network
@@ -29,7 +32,7 @@ from tests.support.walle.hosts import a_host
 from walle.executors.command import Command, CommandConfig
 from walle.executors.dns import Dns, DnsConfig
 from walle.executors.over_http import Redfish, RedfishConfig, WebhookExecutor
-from walle.executors.port import ExecutorFailure, WorkProgress
+from walle.executors.port import ExecutorFailure, PollResult, WorkProgress
 from walle.outgoing.calls import OutgoingCalls
 from walle.outgoing.destinations import AllowedEndpoint, Controllers, Destinations, parse_url
 from wallepb.v1.host_pb2 import (
@@ -219,6 +222,13 @@ async def test_a_name_server_that_is_away_is_a_failure() -> None:
 # --- programs -------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture(autouse=True)
+def runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of the programs' files: their operations have the same id here."""
+    monkeypatch.setenv("STATE_DIRECTORY", str(tmp_path / "state"))
+    return tmp_path / "state" / "programs"
+
+
 async def run(executor: Command, host: Host) -> tuple[WorkProgress, str]:
     host.operation.intent.handle = await executor.begin(host)
     while True:
@@ -347,11 +357,90 @@ async def test_a_program_that_is_not_there_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(("repeatable", "progress"), [(True, WorkProgress.NOT_BEGUN), (False, WorkProgress.UNKNOWN)])
-async def test_a_program_whose_process_died_is_repeated_only_if_it_may_be(
+async def test_a_program_of_which_nothing_is_known_here_is_repeated_only_if_it_may_be(
     repeatable: bool, progress: WorkProgress
 ) -> None:
     config = CommandConfig(("true",), repeatable=repeatable)
-    assert (await Command("script", config).poll(in_work(handle="another-process"), 0)).progress is progress
+    assert (await Command("script", config).poll(in_work(handle="another-machine"), 0)).progress is progress
+
+
+_STARTS_ONE_AND_DIES = """
+import asyncio, os, signal, sys
+from tests.walle.test_executors import in_work
+from walle.executors.command import Command, CommandConfig
+
+async def main():
+    await Command("script", CommandConfig(tuple(sys.argv[2:]), timeout_s=float(sys.argv[1]))).begin(in_work())
+    os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def begun_by_one_that_was_killed(*argv: str, timeout_s: float = 60) -> None:
+    """Before the handle was stored."""
+    process = await asyncio.create_subprocess_exec(sys.executable, "-c", _STARTS_ONE_AND_DIES, str(timeout_s), *argv)
+    assert await process.wait() == -signal.SIGKILL
+
+
+async def ended(executor: Command, host: Host) -> PollResult:
+    async with asyncio.timeout(20):
+        while (seen := await executor.poll(host, 0)).progress is WorkProgress.RUNNING:
+            await asyncio.sleep(0.05)
+    return seen
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("code", "progress"), [(0, WorkProgress.DONE), (3, WorkProgress.FAILED)])
+async def test_a_program_goes_on_when_walle_is_killed_and_is_found_again(
+    code: int, progress: WorkProgress, tmp_path: Path
+) -> None:
+    """What it printed next killed it, and a second one began beside the first."""
+    go = tmp_path / "go"
+    script = f"echo before; until [ -e {go} ]; do sleep 0.05; done; echo after; exit {code}"
+    await begun_by_one_that_was_killed("sh", "-c", script)
+    executor = Command("script", CommandConfig(("true",), repeatable=True))
+    assert (await executor.poll(in_work(), 0)).progress is WorkProgress.RUNNING, "though it may be repeated"
+    with pytest.raises(ExecutorFailure, match="still runs"):
+        await executor.begin(in_work())
+    go.touch()
+    assert await ended(executor, in_work()) == PollResult(progress, f"exit code {code}\nbefore\nafter\n")
+
+
+@pytest.mark.long
+async def test_a_program_that_hangs_is_ended_in_time_though_walle_was_killed(tmp_path: Path) -> None:
+    at = tmp_path / "child"
+    await begun_by_one_that_was_killed("sh", "-c", f"sleep 600 & echo $! > {at}; wait", timeout_s=2)
+    seen = await ended(Command("script", CommandConfig(("true",), timeout_s=2)), in_work())
+    assert (seen.progress, seen.output) == (WorkProgress.FAILED, "not finished within 2 s\n")
+    assert not is_running(int(at.read_text()))
+
+
+@pytest.mark.long
+async def test_a_program_that_was_stopped_has_not_ended(runs: Path) -> None:
+    """With its machine, or by whoever restarted Wall-E's unit: its file says nothing, and is not locked."""
+    executor = Command("script", CommandConfig(("sleep", "60"), repeatable=True))
+    await executor.begin(in_work())
+    assert (await executor.poll(in_work(), 0)).progress is WorkProgress.RUNNING
+    await executor.close()
+    assert (runs / "op1").read_text() == ""
+    assert (await executor.poll(in_work(), 0)).progress is WorkProgress.NOT_BEGUN
+
+
+async def test_a_folder_of_programs_that_others_can_write_to_is_not_used(runs: Path) -> None:
+    runs.mkdir(parents=True)
+    runs.chmod(0o777)
+    with pytest.raises(ExecutorFailure, match="user alone"):
+        await Command("script", CommandConfig(("true",))).begin(in_work())
+
+
+async def test_files_of_programs_that_nobody_asks_for_any_more_are_removed(runs: Path) -> None:
+    runs.mkdir(parents=True, mode=0o700)
+    for name, age_s in (("old", 3 * 86_400), ("new", 60)):
+        (runs / name).touch()
+        os.utime(runs / name, (time.time() - age_s,) * 2)
+    await run(Command("script", CommandConfig(("true",))), in_work())
+    assert sorted(file.name for file in runs.iterdir()) == ["new", "op1"]
 
 
 @pytest.mark.long

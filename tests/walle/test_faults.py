@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -22,6 +22,7 @@ from tests.checker.repairs import (
     seldom,
 )
 from tests.rig.walle_run import WalleRun
+from tests.support.walle.seeded import BUGS, Patch
 from walle.fuses.limits import parse_limit
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
@@ -55,6 +56,17 @@ async def test_never_more_repairs_than_allowed_whatever_is_killed_paused_or_cut_
     assert run.broken == []
     assert run.repairs >= 2, run.struck  # one that never repairs is safe and useless
     assert run.dns_fixes >= 1, run.struck
+
+
+@pytest.mark.long
+@pytest.mark.night
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize(("bug", "word"), BUGS.items(), ids=lambda one: getattr(one, "__name__", one))
+async def test_a_run_under_faults_finds_a_bug(bug: Callable[[Patch], None], word: str, tmp_path: Path) -> None:
+    program = ("tests.support.walle.seeded", bug.__name__)
+    run = WalleRun(tmp_path, seed=1, say=lambda _: None, program=program)
+    await run.run(25.0)
+    assert any(one.startswith(word) for one in run.broken), (run.broken, run.struck)
 
 
 class Story:

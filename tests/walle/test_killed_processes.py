@@ -190,6 +190,41 @@ async def test_one_reboot_with_leave_wherever_the_process_dies_and_all_is_given_
             assert repair.outcome == OUTCOME_DONE, (place, repair)
 
 
+async def test_a_program_goes_on_while_the_process_that_began_it_dies_and_begins_once(tmp_path: Path) -> None:
+    log, go = tmp_path / "begun", tmp_path / "go"
+    log.touch()
+    script = f'echo "$1" >> {log}; until [ -e {go} ]; do sleep 0.1; done; echo done'
+
+    def configure(kill: Callable[[], None]) -> dict[str, object]:
+        tool = {"type": "command", "argv": ["sh", "-c", script, "tool", "{host}"], "repeatable": True}
+        return {"executors": {"tool": tool}, "operations": {"reboot": "tool"}}
+
+    async with ward(tmp_path, configure) as walle:
+        await walle.call(pb.CreateProjectRequest(project=Project(id="web")))
+        await walle.call(pb.AddHostRequest(host="h1", project="web", ignore_cms=True))
+        await until(lambda: _in_use(walle, "h1"), lambda: "h1 is in use")
+        await walle.report("h1", "UNREACHABLE", failing=True)
+
+        async def has_begun() -> bool:
+            return bool(log.read_text())
+
+        async def is_repaired() -> bool:
+            host = await walle.host("h1")
+            return not host.HasField("operation") and host.history[0].kind == OPERATION_KIND_REBOOT
+
+        await until(has_begun, lambda: "the program has begun")
+        for _ in range(2):
+            walle.kill()
+            await walle.host("h1")  # the next one answers
+            await asyncio.sleep(4)  # it takes over, and looks at the program
+        go.touch()
+        await walle.report("h1", "UNREACHABLE", failing=False)
+        await until(is_repaired, lambda: "h1 is repaired")
+        (repair, *_) = (await walle.host("h1")).history
+        assert log.read_text() == "h1\n", "begun once"
+        assert (repair.outcome, repair.output) == (OUTCOME_DONE, "exit code 0\ndone\n")
+
+
 async def _in_use(walle: Ward, name: str) -> bool:
     return not (await walle.host(name)).HasField("operation")
 

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
+from google.protobuf.message import Message
 
 from store.port import Write
 from tests.support.walle.running import LastingStore, Running, running
+from walle.healing.incidents import Bounds, FailureDomain, Incident
 from walle.process.automaton import HOSTS_IN_EVENT
 from walle.work.book import HOST, PROJECT
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, HOST_STATUS_READY, Host
-from wallepb.v1.project_pb2 import Cms, Project
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, HOST_STATE_MAINTENANCE, HOST_STATUS_READY, Host, Machine
+from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, SCENARIO_STAGE_CANCELLED, Cms, Project
 
 
 async def full_store(count: int) -> LastingStore:
@@ -35,6 +40,44 @@ def report(*names: str, failing: bool = True) -> pb.ReportChecksRequest:
 
 def failing(walle: Running) -> int:
     return sum(any(check.failing for check in host.check) for host in walle.server.automaton.hosts.values())
+
+
+LISTS: dict[str, tuple[type[Message], dict[str, object], Callable[[Any], str]]] = {
+    "hosts": (pb.ListHostsRequest, {}, lambda one: one["host"]["name"]),
+    "projects": (pb.ListProjectsRequest, {}, lambda one: one["project"]["id"]),
+    "machines": (pb.ListMachinesRequest, {"names": ["n*"]}, lambda one: one["name"]),
+    "scenarios": (pb.ListScenariosRequest, {"open": True}, lambda one: one["id"]),
+    "incidents": (pb.ListIncidentsRequest, {}, lambda one: one.removeprefix("rack ")[:2]),
+}
+
+
+async def test_every_list_has_pages_in_the_order_of_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("walle.process.automaton.LOOK_EVERY_S", 3600.0)  # its incidents stay
+    names = [f"n{number}" for number in range(5)]
+    places = [FailureDomain("rack", "", name) for name in names]
+    incidents = {(place, Bounds()): Incident(place, 0, 3, 3) for place in places}
+    async with running() as walle:
+        for name in names:
+            await walle.project(Project(id=name))
+            machine, host = (
+                Machine(name=name, project=[name]),
+                pb.AddHostRequest(host=name, project=name, state=HOST_STATE_FREE),
+            )
+            await walle.call(pb.ImportMachinesRequest(machines=[machine], hosts=[host]))
+        await walle.call(pb.FreezeRequest(frozen=True, reason="the scenarios wait"))
+        for name in (*names, "over"):
+            await walle.call(pb.AddScenarioRequest(scenario=name, kind=SCENARIO_KIND_REBOOT, hosts=["n0"]))
+        await walle.call(pb.EndScenarioRequest(scenario="over"))
+        await walle.until(lambda: walle.scenario("over").stage == SCENARIO_STAGE_CANCELLED, "it is over")
+        walle.server.automaton.world.incidents.open |= incidents
+        for field, (request, where, name_of) in LISTS.items():
+            pages, token = list[list[str]](), ""
+            while token or not pages:
+                answer = await walle.call(request(**where, page_size=2, page_token=token))
+                pages.append([name_of(one) for one in answer[field]])
+                token = answer.get("nextPageToken", "")
+            assert pages == [names[:2], names[2:4], names[4:]], field
+            assert len((await walle.call(request(**where)))[field]) == len(names), "all of them, as ever"
 
 
 async def test_a_call_about_many_hosts_takes_few_transactions_and_all_of_it_effect() -> None:

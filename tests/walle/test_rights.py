@@ -21,7 +21,7 @@ from tests.support.walle.guarded import POLICY, Guarded, guarded
 from tests.support.walle.running import pretending
 from walle.outgoing.destinations import CmsEndpoint, Destinations, parse_url
 from walle.reach import ORDER
-from walle.work.book import Notice
+from walle.work.book import SCENARIO, Notice
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
@@ -202,6 +202,25 @@ async def test_planned_work_leaves_out_hosts_that_left_its_author_s_reach_and_sh
     assert not one.walle.of("prod-1").HasField("operation")
 
 
+async def test_a_pattern_of_planned_work_stands_for_hosts_in_use_that_its_author_reaches(one: Guarded) -> None:
+    assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="other"))) == 200
+    for host, project in (("lab-2", "web"), ("lab-3", "other")):
+        assert await one.status("admin", pb.AddHostRequest(host=host, project=project, ignore_cms=True)) == 200
+        await one.walle.until(lambda name=host: one.walle.of(name).state == HOST_STATE_ASSIGNED, host)  # type: ignore[misc]
+    for who, names in (
+        ("web-uploader", ["lab-2"]),
+        ("lab-operator", ["lab-2", "lab-3"]),
+        ("admin", ["lab-2", "lab-3"]),
+    ):
+        work = pb.AddScenarioRequest(scenario=who, kind=SCENARIO_KIND_REBOOT, hosts=["*"])
+        assert await one.status(who, work) == 200
+        assert [host.name for host in one.walle.scenario(who).host] == names
+    work = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-*"], project="other")
+    assert await one.status("web-uploader", work) == 400, "nothing is left"
+    work = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-2", "lab-3"])
+    assert await one.status("web-uploader", work) in DENIED, "a name that it does not reach"
+
+
 async def test_an_order_whose_author_lost_its_rights_before_it_took_effect_says_so(one: Guarded) -> None:
     owner = Access(
         Identity("lab-operator", ProofKind.TOKEN, 0.0), ORDER, {Role.OPERATOR: (Scope(nodes=Patterns(["lab-*"])),)}
@@ -313,7 +332,7 @@ async def test_texts_about_a_host_show_nothing_of_others_to_who_does_not_repair_
 async def test_what_cmss_answered_about_planned_work_is_for_who_repairs_all_of_its_hosts(one: Guarded) -> None:
     work = Scenario(id="s", by="somebody", host=[ScenarioHost(name="lab-1")])
     work.host[0].task.add(id="t", cms="main", message="budget mail: CANARY-BUDGET")
-    one.walle.server.automaton.scenarios._stored["s"] = Stored(work, 1)
+    one.walle.server.automaton.controller.records(SCENARIO)._stored["s"] = Stored(work, 1)
     for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-1", False)):
         for request in (pb.GetScenarioRequest(scenario="s"), pb.ListScenariosRequest()):
             status, seen = await one.call(who, request)
@@ -367,7 +386,7 @@ async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_who_do
     failed = ScenarioHost(name="lab-1", outcome=OUTCOME_FAILED, operation_id="op", task=[Task(id="t")])
     failed.agreed.add(by="ann")
     planned = Scenario(id="s", kind=SCENARIO_KIND_REBOOT, by="somebody", stage=SCENARIO_STAGE_WORKING, host=[failed])
-    walle.scenarios._stored["s"] = Stored(fill(planned), 1)
+    walle.controller.records(SCENARIO)._stored["s"] = Stored(fill(planned), 1)
     walle.projects["web"].cms.add()
     fill(walle.projects["web"])
     fill(host)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from control.amounts import Amount
 from serving.errors import invalid
+from serving.rights.patterns import Patterns
 from walle.approval.protocol import DEFAULT
 from walle.fuses.fuse import Automation
 from walle.notices import why_not_notified
@@ -25,6 +26,7 @@ _CHECK: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 MAX_CREDIT: Final = 100_000
 MAX_CREDIT_S: Final = 7 * 86_400
 MAX_AT_ONCE: Final = 100
+MAX_PATTERNS: Final = 100
 MAX_PLACE: Final = 100
 MAX_SOURCE: Final = 256
 MAX_RECIPIENTS: Final = 50
@@ -40,6 +42,13 @@ def check_host(field: str, text: str) -> str:
     if not _HOST.fullmatch(text):
         raise invalid(field, f"{text[:40]!r} is not a valid host name")
     return text
+
+
+def check_patterns(field: str, words: Sequence[str]) -> Patterns:
+    """Those of a list; none: everything matches. Raises InvalidRequest: each is compared with each record."""
+    if len(words) > MAX_PATTERNS:
+        raise invalid(field, f"{len(words)} patterns are too many: write at most {MAX_PATTERNS}")
+    return Patterns(words or ["*"])
 
 
 def check_new_project(order: pb.CreateProjectRequest) -> None:
@@ -162,8 +171,9 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
     if not order.kind:
         raise invalid("kind", "write SWITCH_MAINTENANCE, REBOOT or PROFILE")
     is_switch = order.kind == SCENARIO_KIND_SWITCH_MAINTENANCE
-    if is_switch == bool(order.hosts) or is_switch != bool(order.switch):
-        raise invalid("switch", "give the switch for SWITCH_MAINTENANCE, hosts for other kinds")
+    if is_switch == bool(order.hosts or order.project) or is_switch != bool(order.switch):
+        raise invalid("switch", "give the switch for SWITCH_MAINTENANCE, hosts or a project for other kinds")
+    _check_selection(order)
     if order.at_once > MAX_AT_ONCE:
         raise invalid("at_once", f"at most {MAX_AT_ONCE}")
     for field in ("wave_size", "max_failures"):
@@ -172,6 +182,14 @@ def check_scenario(order: pb.AddScenarioRequest) -> None:
         raise invalid("by_domain", f"{order.by_domain[:40]!r}: write rack, switch or dc")
     if order.verify not in ("", NO_PROOF):
         raise invalid("verify", f"{order.verify[:40]!r}: write {NO_PROOF}, or nothing")
+
+
+def _check_selection(order: pb.AddScenarioRequest) -> None:
+    for name in order.hosts:
+        check_host("hosts", name.replace("*", "x"))
+    check_patterns("hosts", [name for name in order.hosts if "*" in name])
+    if order.project:
+        check_id("project", order.project)
 
 
 def _check_amount(field: str, text: str) -> None:

@@ -11,7 +11,8 @@ from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
-from walle.api.checking import check_host, check_imported_host, normalize_machine
+from walle.api.checking import check_host, check_imported_host, check_patterns, normalize_machine
+from walle.api.paging import page_of_records
 from walle.api.submitting import submit
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.process.storing import Draft
@@ -90,16 +91,17 @@ class Inventory:
     def _list(self, request: pb.ListMachinesRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         owned = [one.id for one in self._walle.projects.values() if self._walle.reaches.owns(one.id, call.access)]
-        found: list[Machine] = []
-        for machine in self._walle.machines.values():
-            if request.project and not is_permitted(machine, request.project):
-                continue
-            if may_import(machine.name, call.access):
-                found.append(machine)
-            elif any(is_permitted(machine, project) for project in owned):
-                found.append(_without_addresses(machine))
-        found.sort(key=lambda one: one.name)
-        return MessageAnswer(pb.ListMachinesResponse(machines=found))
+        names = check_patterns("names", request.names)
+
+        def shows(machine: Machine) -> bool:
+            if machine.name not in names or (request.project and not is_permitted(machine, request.project)):
+                return False
+            return may_import(machine.name, call.access) or any(is_permitted(machine, project) for project in owned)
+
+        page, token = page_of_records(self._walle.machines, shows, request.page_size, request.page_token)
+        shown = [one if may_import(one.name, call.access) else _without_addresses(one) for one in page]
+        shown.sort(key=lambda one: one.name)
+        return MessageAnswer(pb.ListMachinesResponse(machines=shown, next_page_token=token))
 
 
 def _without_addresses(machine: Machine) -> Machine:

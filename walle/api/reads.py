@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, OutOfReach, invalid
 from serving.rights.access import Access
-from serving.rights.patterns import Patterns
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
-from walle.api.paging import page_of
+from walle.api.checking import check_patterns
+from walle.api.paging import page_of_records, page_or_all
 from walle.api.redaction import hide_cmss, redact_project, redact_scenario, redacted_host, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
 from walle.fuses.limits import DEAD, GLOBAL_NAMES, Limits, format_period, limit_of, project_counter
-from walle.healing.decision import HealingDecision, action_of, decide, next_steps, scheme_of
+from walle.healing.decision import HealingDecision, action_of, decide, next_steps
 from walle.healing.lanes import swap_lanes
-from walle.maintenance import blocking
+from walle.healing.scheme import scheme_of
+from walle.maintenance import OVER, blocking
 from walle.notices import warnings_of
 from walle.process.automaton import WalleSupervisor
 from walle.work.inventory import inventory_number
@@ -132,7 +134,6 @@ def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
 
 
 MANY_ON_PROBATION = 0.1  # of a project's hosts
-MOST_NAMES = 100
 
 
 class WalleReads:
@@ -156,15 +157,24 @@ class WalleReads:
         ]
 
     def _project(self, request: pb.GetProjectRequest, call: Call) -> Answer:
-        return MessageAnswer(self._project_response(self._find_project(request.project), call))
+        project = self._find_project(request.project)
+        mine = [host for host in self._walle.hosts.values() if host.project == project.id]
+        return MessageAnswer(self._project_response(project, mine, call))
 
     def _projects(self, request: pb.ListProjectsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         sees = self._walle.reaches.may_see_project
-        shown = [
-            self._project_response(one, call) for name, one in self._walle.projects.items() if sees(name, call.access)
-        ]
-        return MessageAnswer(pb.ListProjectsResponse(projects=shown))
+
+        def shows(project: Project) -> bool:
+            return sees(project.id, call.access)
+
+        page, token = page_of_records(self._walle.projects, shows, request.page_size, request.page_token)
+        hosts: dict[str, list[Host]] = {one.id: [] for one in page}
+        for host in self._walle.hosts.values():
+            if host.project in hosts:
+                hosts[host.project].append(host)
+        shown = [self._project_response(one, hosts[one.id], call) for one in page]
+        return MessageAnswer(pb.ListProjectsResponse(projects=shown, next_page_token=token))
 
     def _host(self, request: pb.GetHostRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
@@ -177,15 +187,13 @@ class WalleReads:
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        if len(request.names) > MOST_NAMES:  # each is compared with each host
-            raise invalid("names", f"{len(request.names)} patterns are too many: write at most {MOST_NAMES}")
-        names, walle = Patterns(request.names or ["*"]), self._walle
-        matching = (host for host in walle.hosts.values() if host.name in names and _matches(host, request))
-        visible: Iterable[Host] = (host for host in matching if self._sees(host.name, call))
-        token = ""
-        if request.page_size or request.page_token:
-            visible, token = page_of(visible, lambda host: host.name, request.page_size, request.page_token)
-        found = [self._visible_host(one, call) for one in visible]
+        conditions = list(_conditions(request))
+
+        def shows(host: Host) -> bool:
+            return all(holds(host) for holds in conditions) and self._sees(host.name, call)
+
+        page, token = page_of_records(self._walle.hosts, shows, request.page_size, request.page_token)
+        found = [self._visible_host(one, call) for one in page]
         return MessageAnswer(pb.ListHostsResponse(hosts=found, next_page_token=token))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
@@ -218,8 +226,9 @@ class WalleReads:
         found = [str(one) for one in self._walle.world.incidents.open.values()]
         scenarios = (self._visible_scenario(one, call) for one in self._walle.scenarios.values())
         found += [why for one in scenarios if (why := not_back(one))]
-        shown = found if call.access.is_unlimited else []
-        return MessageAnswer(pb.ListIncidentsResponse(incidents=sorted(shown)))
+        shown = set(found if call.access.is_unlimited else ())
+        page, token = page_or_all(sorted(shown), str, request.page_size, request.page_token)
+        return MessageAnswer(pb.ListIncidentsResponse(incidents=page, next_page_token=token))
 
     def _scenario(self, request: pb.GetScenarioRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
@@ -234,15 +243,13 @@ class WalleReads:
 
     def _scenarios(self, request: pb.ListScenariosRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
-        return MessageAnswer(
-            pb.ListScenariosResponse(
-                scenarios=[
-                    self._visible_scenario(one, call)
-                    for one in self._walle.scenarios.values()
-                    if self._sees_scenario(one, call)
-                ]
-            )
-        )
+
+        def shows(scenario: Scenario) -> bool:
+            return not (request.open and scenario.stage in OVER) and self._sees_scenario(scenario, call)
+
+        page, token = page_of_records(self._walle.scenarios, shows, request.page_size, request.page_token)
+        found = [self._visible_scenario(one, call) for one in page]
+        return MessageAnswer(pb.ListScenariosResponse(scenarios=found, next_page_token=token))
 
     def _settings(self, request: pb.GetSettingsRequest, call: Call) -> Answer:
         controller = self._walle.controller
@@ -292,8 +299,7 @@ class WalleReads:
         wanted = inventory_number(text)
         return next((host for host in self._walle.hosts.values() if wanted and host.inventory == wanted), None)
 
-    def _project_response(self, project: Project, call: Call) -> pb.GetProjectResponse:
-        mine = [host for host in self._walle.hosts.values() if host.project == project.id]
+    def _project_response(self, project: Project, mine: Sequence[Host], call: Call) -> pb.GetProjectResponse:
         warnings = [*warnings_of(project), *_probation(project, mine), *_unlisted_warnings(project, mine)]
         if stopped := stop_reason(self._walle):
             warnings.append(stopped)
@@ -346,16 +352,31 @@ def _unlisted_warnings(project: Project, hosts: Iterable[Host]) -> list[str]:
     return [f"project {project.id}: {count} not in the inventory, so nothing is done there: an operator imports {some}"]
 
 
-def _matches(host: Host, request: pb.ListHostsRequest) -> bool:
+def _conditions(request: pb.ListHostsRequest) -> Iterator[Callable[[Host], bool]]:
+    """What the request asks for: what it does not say costs nothing for each of thousands of hosts."""
+    names = check_patterns("names", request.names)
+    if request.names:
+        yield lambda host: host.name in names
+    for field in ("project", "state", "status"):
+        if wanted := getattr(request, field):
+            yield partial(_has, field=field, value=wanted)
+    for place in ("dc", "rack", "switch"):
+        if wanted := getattr(request, place):
+            yield partial(_is_in, place=place, name=wanted)
+    if request.check:
+        yield lambda host: any(one.failing and one.name == request.check for one in host.check)
+    if request.troubled:
+        yield _is_troubled
+
+
+def _has(host: Host, field: str, value: object) -> bool:
+    return bool(getattr(host, field) == value)
+
+
+def _is_in(host: Host, place: str, name: str) -> bool:
+    return bool(getattr(host.location, place) == name)
+
+
+def _is_troubled(host: Host) -> bool:
     is_busy = host.HasField("operation") or host.HasField("dns_operation")
-    is_troubled = any(c.failing for c in host.check) or is_busy or host.status != HOST_STATUS_READY
-    return (
-        request.project in ("", host.project)
-        and request.dc in ("", host.location.dc)
-        and request.rack in ("", host.location.rack)
-        and request.switch in ("", host.location.switch)
-        and request.state in (0, host.state)
-        and request.status in (0, host.status)
-        and (not request.check or any(one.failing and one.name == request.check for one in host.check))
-        and (is_troubled or not request.troubled)
-    )
+    return is_busy or host.status != HOST_STATUS_READY or any(check.failing for check in host.check)

@@ -6,7 +6,7 @@ Also computed after a fuse has tripped: then it is shown but not done.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,19 +16,14 @@ from walle.fuses.limits import DEAD, project_counter
 from walle.healing.attempts import too_many_repairs
 from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
-from walle.tables import NAMES, REPAIRS
+from walle.healing.scheme import checks_in, scheme_of
+from walle.tables import IN_USE, NAMES
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
-    HOST_STATE_PROBATION,
     HOST_STATUS_READY,
-    OPERATION_KIND_CHANGE_DISK,
-    OPERATION_KIND_CHANGE_MEMORY,
     OPERATION_KIND_DEACTIVATE,
     OPERATION_KIND_DNS_FIX,
-    OPERATION_KIND_PROFILE,
-    OPERATION_KIND_REBOOT,
     OPERATION_KIND_REDEPLOY,
-    OPERATION_KIND_REPAIR_LINK,
     OUTCOME_CANCELLED,
     OUTCOME_DONE,
     OUTCOME_FAILED,
@@ -41,32 +36,12 @@ from wallepb.v1.host_pb2 import (
     Operation,
     OperationKind,
 )
-from wallepb.v1.project_pb2 import Project, Scheme
+from wallepb.v1.project_pb2 import Project
 
 # A host that goes, or is set up anew, has no record to mend.
 ENDS_DNS_FIX: Final = (OPERATION_KIND_REDEPLOY, OPERATION_KIND_DEACTIVATE)
-UNREACHABLE: Final = "UNREACHABLE"
-SSH: Final = "ssh"
-DNS: Final = "dns"
 REJECTED: Final = "a CMS rejected it"
 AGAIN_WITHIN_MS: Final = 86_400_000  # a check that fires again within a day was not repaired by the last step
-
-Steps = tuple[OperationKind, ...]
-
-# In order of importance: of several failing checks the first one is acted on.
-DEFAULT_SCHEME: Final[Mapping[str, Steps]] = {
-    UNREACHABLE: (OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY),
-    SSH: (OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY),
-    "memory": (OPERATION_KIND_CHANGE_MEMORY,),
-    "disk": (OPERATION_KIND_CHANGE_DISK, OPERATION_KIND_REDEPLOY),
-    "link": (OPERATION_KIND_REPAIR_LINK,),
-    "firmware": (OPERATION_KIND_PROFILE, OPERATION_KIND_REDEPLOY),
-    DNS: (OPERATION_KIND_DNS_FIX,),
-}
-
-
-class BadScheme(ValueError):
-    """A project's scheme cannot be followed; the message names the check."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +58,6 @@ class HealingStep:
     kind: OperationKind | None
     number: int
     why: str
-
-
-def scheme_of(project: Project) -> dict[str, Steps]:
-    """The project's own checks in its order, then Wall-E's for those that it does not name."""
-    own = {one.check: tuple(one.step) for one in project.scheme}
-    return own | {check: steps for check, steps in DEFAULT_SCHEME.items() if check not in own}
-
-
-def checks_in(scheme: Mapping[str, Steps], lane: Automation) -> dict[str, Steps]:
-    """The checks that are a lane's business, in their order."""
-    is_dns = lane is Automation.DNS
-    return {check: steps for check, steps in scheme.items() if (OPERATION_KIND_DNS_FIX in steps) == is_dns}
 
 
 def next_step(host: Host, check: str, steps: Sequence[OperationKind], now_ms: int) -> HealingStep:
@@ -121,23 +84,8 @@ def _step(check: str, steps: Sequence[OperationKind], number: int, why: str) -> 
     return HealingStep(check, None, number, f"{why}; nothing is left to try")
 
 
-def check_scheme(schemes: Sequence[Scheme]) -> None:
-    """Raises BadScheme."""
-    seen: set[str] = set()
-    for one in schemes:
-        if not one.check or one.check in seen:
-            raise BadScheme(f"scheme: check {one.check!r} is empty or named twice")
-        seen.add(one.check)
-        wrong = [NAMES.get(step, str(step)) for step in one.step if step not in REPAIRS]
-        if wrong:
-            raise BadScheme(f"scheme.{one.check}: {', '.join(wrong)} is not a repair")
-        if OPERATION_KIND_DNS_FIX in one.step and len(one.step) > 1:
-            raise BadScheme(f"scheme.{one.check}: dns-fix has its own automation and must be the only step")
-
-
 SETTLE_MS: Final = 300_000
 MOST_AHEAD: Final = 200  # more are not looked for at once
-_HEALED_STATES: Final = (HOST_STATE_ASSIGNED, HOST_STATE_PROBATION)
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +185,7 @@ def _blocked_reason(host: Host, check: Check, incidents: Incidents, now_ms: int,
     incident = incidents.incident_of(host)
     if not host.listed:
         return "it is not in the inventory (`walle inventory import`)"
-    if host.state not in _HEALED_STATES:
+    if host.state not in IN_USE:
         return f"state {_lower(HostState.Name(host.state), 'HOST_STATE_')}"
     if host.status != HOST_STATUS_READY:
         return f"status {_lower(HostStatus.Name(host.status), 'HOST_STATUS_')}"

@@ -18,6 +18,7 @@ from control import Change, Controller, Events, Refused, UnreadableEvent
 from control.order_rights import OrderRights
 from hqclient.backoff import backoff_limit_s
 from serving.rights.access import Access
+from serving.rights.patterns import Patterns
 from walle.approval.protocol import DEFAULT, CmsFailure
 from walle.approval.tasks import Collector, is_ahead, new_id
 from walle.fuses.fuse import Automation, Moment
@@ -33,6 +34,7 @@ from walle.process.parts import CmsEvents, ConfiguredProviders
 from walle.process.planner import Planner, SuspensionPort
 from walle.process.storing import LedgerClock, Storing
 from walle.reach import ORDER, WalleAccessChecks
+from walle.tables import IN_USE
 from walle.work import inventory, orders, projects, restored, scenarios
 from walle.work.book import (
     DEFAULT_TASKS,
@@ -43,6 +45,7 @@ from walle.work.book import (
     PROJECT,
     RESTORED,
     SCENARIO,
+    SCENARIO_HOSTS,
     Notice,
     WalleTransaction,
     World,
@@ -50,9 +53,10 @@ from walle.work.book import (
 from walle.work.notice_records import acknowledge_notice
 from walle.work.orders import says_news
 from walle.work.restored import is_looked_at, notice, take_listing, why_unclear
+from walle.work.scenario_records import Scenarios, read_scenario
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import SEVERITY_WARNING, Project, Recipient, UnknownTask
-from wallepb.v1.service_pb2 import AddScenarioRequest, HostChecks, Order, ReportChecksRequest
+from wallepb.v1.service_pb2 import HostChecks, Order, ReportChecksRequest
 
 log = logging.getLogger(__name__)
 
@@ -72,8 +76,11 @@ class Handling:
         world: World,
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
+        within_reach: Callable[[Iterable[str], str], list[str]],
     ) -> None:
+        """`within_reach`: those of some hosts, by what is in memory, that an author's stored access reaches."""
         self._hosts, self._machines, self._world, self._now, self._unclear = hosts, machines, world, now, unclear
+        self._within_reach = within_reach
 
     def handle(self, change: Change, subject: str, order: Order) -> None:
         what, by, world, now = order.WhichOneof("what"), order.by, self._world, self._now()
@@ -103,39 +110,62 @@ class Handling:
         }
         if what is None or what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
-        self._world.check_reach(change, what, getattr(order, what), order.access)
+        if what != "add_scenario" or order.add_scenario.switch:  # hosts of waves are selected by what is reached
+            self._world.check_reach(change, what, getattr(order, what), order.access)
         if order.may_import:
             self._world.check_reach(change, "import_host", getattr(order, what), order.access)
         handlers[what]()
 
     def _add_scenario(self, change: Change, order: Order) -> None:
-        names = list(self._hosts_behind(order.add_scenario))
+        names = self._selected_hosts(order)
         if why := self._unclear(names):
             raise Refused(f"scenario {order.add_scenario.scenario}: {why}")
-        scenarios.add_scenario(change, order, names, self._world, self._now())
+        scenarios.add_scenario(change, order, names, self._world, self._now(), self._hosts.get)
 
     def _hosts_of(self, project: str) -> Iterator[str]:
         return (host.name for host in self._hosts.values() if host.project == project)
 
-    def _hosts_behind(self, order: AddScenarioRequest) -> Iterator[str]:
-        """The hosts that the order names; else all behind its switch."""
-        if order.hosts:
-            yield from order.hosts
-            return
-        for host in self._hosts.values():
-            if host.location.switch == order.switch and order.dc in ("", host.location.dc):
-                yield host.name
+    def _selected_hosts(self, order: Order) -> list[str]:
+        """All behind the switch; of work in waves those that are named, and those in use that a pattern stands for."""
+        wanted = order.add_scenario
+        if wanted.switch:
+            behind = (host for host in self._hosts.values() if host.location.switch == wanted.switch)
+            return [host.name for host in behind if wanted.dc in ("", host.location.dc)]
+        named = [name for name in dict.fromkeys(wanted.hosts) if "*" not in name]
+        if lost := set(named).difference(self._within_reach(named, order.access)):
+            raise Refused(f"host {min(lost)} does not exist", "NOT_FOUND")
+        patterns = [name for name in wanted.hosts if "*" in name]
+        if not patterns and wanted.hosts:
+            return named
+        matching, chosen = Patterns(patterns or ["*"]), set(named)
+        selected = (
+            host.name
+            for host in self._hosts.values()
+            if host.name in matching
+            and host.name not in chosen
+            and host.state in IN_USE
+            and wanted.project in ("", host.project)
+        )
+        return [*named, *sorted(self._within_reach(selected, order.access))]
 
 
-def _make_reach_check(rights: OrderRights) -> Callable[[WalleTransaction, str, Message, str], None]:
-    """The check of `World.check_reach`, by the records of a transaction."""
+_OF_SCENARIOS: Final = ("agree_scenario", "end_scenario", "steer_scenario")
+
+
+def _make_reach_check(
+    rights: OrderRights, hosts: Mapping[str, Host]
+) -> Callable[[WalleTransaction, str, Message, str], None]:
+    """The check of `World.check_reach`, by the records of a transaction.
+
+    A scenario may have more hosts than one can read: they are looked up in memory, and each again before its work.
+    """
 
     def check_reach(book: WalleTransaction, what: str, order: Message, access: str) -> None:
         def check(now: Access) -> None:
             reaches = WalleAccessChecks(
-                partial(book.get, HOST),
+                hosts.get if what in _OF_SCENARIOS else partial(book.get, HOST),
                 partial(book.get, PROJECT),
-                partial(book.get, SCENARIO),
+                partial(read_scenario, book),
                 notice=partial(book.get, NOTICE),
             )
             reaches.order_check(what)(order, now)
@@ -178,7 +208,8 @@ class WalleSupervisor:
     ) -> None:
         self.controller = controller
         self.hosts, self.projects = controller.records(HOST), controller.records(PROJECT)
-        self.fuses, self.scenarios = controller.records(FUSE), controller.records(SCENARIO)
+        self.fuses, heads = controller.records(FUSE), controller.records(SCENARIO)
+        self.scenarios = Scenarios(heads, controller.records(SCENARIO_HOSTS))
         self.machines = controller.records(MACHINE)
         controller.records(DEFAULT_TASKS)
         self.restored = controller.records(RESTORED)
@@ -192,8 +223,9 @@ class WalleSupervisor:
         self.outbox = Outbox(controller, self.storing, ways, self.ledger.now, rng)
         self.cms_events = CmsEvents(controller.clock.now, self.outbox.send)
         self.world = World(installation, global_limits, lambda: new_id(self.ledger.now().ms), Incidents(), settle_ms)
+        self.world.incidents.project = self.projects.get
         self.world.epoch = lambda: controller.restored_epoch
-        self.world.check_reach = _make_reach_check(controller.rights)
+        self.world.check_reach = _make_reach_check(controller.rights, self.hosts)
         self.world.look_near = self._look_at_places
         self.world.hosts_ahead = self._hosts_ahead
         self.world.why_stopped = self.stop_order
@@ -210,9 +242,10 @@ class WalleSupervisor:
             self.world,
             self.ledger.now,
             self._unclear,
+            self._held_hosts,
             rng,
         )
-        handling = Handling(self.hosts, self.machines, self.world, self.ledger.now, self._unclear)
+        handling = Handling(self.hosts, self.machines, self.world, self.ledger.now, self._unclear, self._within_reach)
         self.orders: Events[Order] = controller.events("order", Order, handling.handle)
         dns = Healer(self.storing, parts, self.world, self.ledger.now, rng, Automation.DNS)
         healing = controller.reconcile("host", healer.reconcile, lambda: list(self.hosts), workers=_WORKERS)
@@ -223,7 +256,7 @@ class WalleSupervisor:
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
         self.hosts.listen(self._trigger_dns)
-        self.scenarios.listen(planning.trigger)
+        heads.listen(planning.trigger)
 
     async def run(self) -> None:
         async with asyncio.TaskGroup() as group:
@@ -254,6 +287,19 @@ class WalleSupervisor:
         host = self.hosts.get(name)
         return host is not None and (host.HasField("dns_operation") or any(check.failing for check in host.check))
 
+    def _held_hosts(self, scenario: str) -> list[str]:
+        return [host.name for host in self.hosts.values() if host.scenario == scenario]
+
+    def _within_reach(self, names: Iterable[str], access: str) -> list[str]:
+        """Both what the author might reach when it ordered, and what it may now."""
+        reached = list(names)
+
+        def narrow(now: Access) -> None:
+            reached[:] = [name for name in reached if self.reaches.covers_host(name, now)]
+
+        self.controller.rights.check(access, ORDER, narrow)
+        return reached
+
     def _trigger_dns(self, name: str) -> None:
         if self._may_need_dns(name):
             self._dns.trigger(name)
@@ -269,11 +315,12 @@ class WalleSupervisor:
         """Store reports that change something; returns the unknown hosts. `note`: called for each that is stored."""
         unknown: list[str] = []
         news: dict[str, list[HostChecks]] = {}
+        now = self.ledger.now()
         for report in reports:
             host, subject = self.hosts.get(report.host), reports_subject(report.host)
             if host is None:
                 unknown.append(report.host)
-            elif subject in news or says_news(host, report, self.ledger.now()) or self.orders.pending(subject):
+            elif subject in news or says_news(host, report, now) or self.orders.pending(subject):
                 note(report.host)
                 said = (f"{one.name} {'fails' if one.failing else 'is fine'}" for one in report.check)
                 log.info("host %s: %s says: %s", report.host, by, ", ".join(said) or "it has started")

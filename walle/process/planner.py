@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from serving.errors import ServiceError
@@ -26,7 +27,7 @@ from walle.work.scenarios import (
     take_scenario_answer,
     take_scenario_failure,
 )
-from walle.work.waves import HqView, hosts_to_ask_hq_about, step_waves
+from walle.work.waves import HqView, hosts_to_ask_hq_about, wave_decisions
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_RETURNING,
@@ -37,7 +38,7 @@ from wallepb.v1.project_pb2 import (
 POLL_S: Final = 5.0
 AT_ONCE: Final = 10  # calls of CMSs by one scenario
 RESUME_MS: Final = 900_000
-_FORGOTTEN_AT_ONCE: Final = 50  # in one transaction
+_FORGOTTEN_AT_ONCE: Final = 5  # in one transaction: each may be 21 records
 _FORGET_EVERY_S: Final = 86_400.0
 SUSPENDED_S: Final = WORK_MS / 1000 + 900  # the hour of work, and 15 minutes for all hosts to come back
 
@@ -66,8 +67,11 @@ class Planner:
         world: World,
         now: Callable[[], Moment],
         unclear: Callable[[Iterable[str]], str],
+        held: Callable[[str], Collection[str]],
         rng: random.Random,
     ) -> None:
+        """`held`: names of the hosts that a scenario holds."""
+        self._held = held
         self._storing, self._scenarios, self._parts, self._silence = storing, scenarios, parts, silence
         self._scenario = scenarios.get
         self._backoff = Backoff(rng)
@@ -83,7 +87,7 @@ class Planner:
             await self._waves(name, scenario)
         else:
             await self._switch(name, scenario)
-        await self._settle(name)
+            await self._settle(name)
         return POLL_S
 
     async def _forget(self, author: str) -> float:
@@ -93,13 +97,16 @@ class Planner:
         return 0.0 if len(names) == _FORGOTTEN_AT_ONCE else _FORGET_EVERY_S
 
     async def _waves(self, name: str, scenario: Scenario) -> None:
-        """While nothing may begin no wave does."""
-        if why := self._storing.why_nothing_begins():
+        """While nothing may begin no wave does; what is over gives its hosts back."""
+        why = self._storing.why_nothing_begins()
+        if why and scenario.stage != SCENARIO_STAGE_RETURNING:
             await self._storing.transact(lambda book: show_waiting(book, name, why))
             return
-        coming, returning = hosts_to_ask_hq_about(scenario)
+        coming, returning = hosts_to_ask_hq_about(scenario, self._now().ms)
         hq = await self._silence.view(coming, returning)
-        await self._storing.decide(lambda book: step_waves(book, name, self._world, self._now(), hq))
+        now, held = self._now(), partial(self._held, name)
+        for decision in wave_decisions(partial(self._scenario, name), held, self._world, now, hq):
+            await self._storing.decide(decision)
 
     async def _switch(self, name: str, scenario: Scenario) -> None:
         held = [host.name for host in scenario.host if is_held(host)]

@@ -25,6 +25,7 @@ from wallepb.v1.project_pb2 import (
     Project,
     Restored,
     Scenario,
+    ScenarioHosts,
     Severity,
 )
 
@@ -36,6 +37,7 @@ MACHINE: Final = Kind("machine", Machine)
 PROJECT: Final = Kind("project", Project)
 FUSE: Final = Kind("fuse", Fuse)
 SCENARIO: Final = Kind("scenario", Scenario)
+SCENARIO_HOSTS: Final = Kind("scenariohosts", ScenarioHosts)
 DEFAULT_TASKS: Final = Kind("defaultcms", DefaultCmsTasks)
 LEDGER_TIME: Final = Kind("ledgertime", LedgerTime)
 RESTORED: Final = Kind("restored", Restored)

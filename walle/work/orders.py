@@ -160,7 +160,10 @@ def cancel_operation(book: WalleTransaction, order: CancelOperationRequest, by: 
 
 def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None:
     """Store what sources say of checks; one that fails on keeps its time."""
-    host = stored_record(book, HOST, report.host)
+    _take_checks(book, stored_record(book, HOST, report.host), report, now)
+
+
+def _take_checks(book: WalleTransaction, host: Host, report: HostChecks, now: Moment) -> None:
     if report.boot_id:
         host.boot_id = report.boot_id
     if _is_awaited(host):
@@ -175,8 +178,8 @@ def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None
 def take_reports(book: WalleTransaction, reports: Iterable[HostChecks], now: Moment) -> None:
     """Take the reports of one event. A host that was removed meanwhile is skipped."""
     for report in reports:
-        if book.get(HOST, report.host) is not None:
-            take_checks(book, report, now)
+        if (host := book.get(HOST, report.host)) is not None:
+            _take_checks(book, host, report, now)
 
 
 def says_news(host: Host, report: HostChecks, now: Moment) -> bool:

@@ -10,7 +10,8 @@ from control.records import Kind, M
 from walle.approval.protocol import DEFAULT, VERSIONS
 from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off, switch_on
 from walle.fuses.limits import DNS_FIXES, GLOBAL_DNS, BadLimit, check_limits
-from walle.healing.decision import BadScheme, check_scheme
+from walle.healing.incidents import BadBounds, check_bounds
+from walle.healing.scheme import BadScheme, check_scheme
 from walle.outgoing.destinations import BadAddress, parse_url
 from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction, stored_record
 from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
@@ -54,7 +55,7 @@ def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str)
         if is_set:
             project.ClearField(name)
             getattr(project, name).extend(getattr(order, name))
-    _change_repairs(project, order)
+    _change_bounds(project, order)
     if order.set_notifications:
         project.notifications.CopyFrom(order.notifications)
     _check(project, before)
@@ -105,11 +106,13 @@ def _credits(order: SwitchAutomationRequest, automation: Automation, now: Moment
     return [Credit(counter=name, left=n, until_ms=until_ms) for name, n in order.credits.items() if name in mine]
 
 
-def _change_repairs(project: Project, order: UpdateProjectRequest) -> None:
+def _change_bounds(project: Project, order: UpdateProjectRequest) -> None:
     if order.HasField("max_repairs_per_host"):
         project.ClearField("max_repairs_per_host")
         if order.max_repairs_per_host.pair:
             project.max_repairs_per_host.CopyFrom(order.max_repairs_per_host)
+    if order.HasField("incidents"):
+        project.incidents.CopyFrom(order.incidents)
 
 
 def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
@@ -145,7 +148,8 @@ def _check(project: Project, before: Project) -> None:
     try:
         check_limits(project)
         check_scheme(project.scheme)
-    except (BadLimit, BadScheme) as error:
+        check_bounds(project.incidents)
+    except (BadLimit, BadScheme, BadBounds) as error:
         raise Refused(str(error), "INVALID_ARGUMENT") from error
 
 

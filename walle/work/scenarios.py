@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from control.errors import Refused
@@ -24,17 +24,17 @@ from walle.maintenance import (
     with_task,
 )
 from walle.texts import truncate_text
-from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World, stored_record
+from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World, stored_record
 from walle.work.results import Result, changed_task
 from walle.work.scenario_kinds import kind_traits
-from walle.work.waves import progress_of, release_host
+from walle.work.scenario_records import delete_scenario, put_scenario, read_scenario, stored_scenario
+from walle.work.waves import progress_of
 from wallepb.v1.host_pb2 import (
     Host,
 )
 from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_ASKING,
     SCENARIO_STAGE_CONFIRMING,
-    SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
     SEVERITY_WARNING,
@@ -58,16 +58,28 @@ _STEERED: Final = {
     STEERING_RETRY: ScenarioEvent.RETRIED,
 }
 MAX_HOSTS: Final = 100  # all of a switch are held in one transaction
-MAX_IN_WAVES: Final = 1000  # they are in one record
+MAX_IN_WAVES: Final = 10_000
 MAX_OPEN: Final = 100  # of one author, under way
 _MAX_OVER: Final = 100  # of one author, kept
 _KEEP_MS: Final = 90 * 86_400_000
 
 
-def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], world: World, now: Moment) -> None:
-    """Add a scenario. `names`: the hosts behind the switch, or those that the order names."""
+def add_scenario(
+    book: WalleTransaction,
+    given: Order,
+    names: Sequence[str],
+    world: World,
+    now: Moment,
+    look: Callable[[str], Host | None],
+) -> None:
+    """Begin planned work.
+
+    Args:
+        names: the hosts behind the switch, or those that the order selects.
+        look: a host as it is in memory. A transaction cannot read thousands; each is read before its own work.
+    """
     order = given.add_scenario
-    if book.get(SCENARIO, order.scenario) is not None:
+    if read_scenario(book, order.scenario) is not None:
         raise Refused(f"scenario {order.scenario} already exists", "ALREADY_EXISTS")
     traits = kind_traits(order.kind)
     most = MAX_IN_WAVES if traits.in_waves else MAX_HOSTS
@@ -85,9 +97,14 @@ def add_scenario(book: WalleTransaction, given: Order, names: Sequence[str], wor
         _hold_all(book, scenario, names, world)
     else:
         scenario.stage = SCENARIO_STAGE_WORKING
-        hosts = (stored_record(book, HOST, name) for name in names)
-        scenario.host.extend(ScenarioHost(name=one.name, domain=_domain(one, order.by_domain)) for one in hosts)
-    book.put(SCENARIO, scenario.id, scenario)
+        scenario.host.extend(_waiting_host(name, look(name), order.by_domain) for name in names)
+    put_scenario(book, scenario)
+
+
+def _waiting_host(name: str, host: Host | None, domain: str) -> ScenarioHost:
+    if host is None:
+        raise Refused(f"host {name} does not exist", "NOT_FOUND")
+    return ScenarioHost(name=name, domain=_domain(host, domain))
 
 
 def _domain(host: Host, kind: str) -> str:
@@ -104,30 +121,29 @@ def forgettable(scenarios: Iterable[Scenario], author: str, now_ms: int) -> list
 
 def forget_scenarios(book: WalleTransaction, names: Iterable[str]) -> None:
     for name in names:
-        scenario = book.get(SCENARIO, name)
+        scenario = read_scenario(book, name)
         if scenario is not None and scenario.stage in OVER:
-            book.delete(SCENARIO, name)
+            delete_scenario(book, scenario)
 
 
 def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str, now: Moment) -> None:
     """Pause work in waves; or go on with it, with the hosts that failed accepted or tried again."""
-    scenario = stored_record(book, SCENARIO, order.scenario)
+    scenario = stored_scenario(book, order.scenario)
     event = _STEERED[order.steering]
     if not kind_traits(scenario.kind).in_waves or not is_possible(scenario, event):
         raise Refused(f"scenario {scenario.id}: it cannot be {event.value} now ({scenario.message})")
-    for wanted in scenario.host:
+    for wanted in scenario.host:  # they are released by waves.py, some at a time
         if progress_of(wanted) is Progress.FAILED and event is not ScenarioEvent.PAUSED:
-            release_host(book, scenario, wanted.name, now.ms)
             if event is ScenarioEvent.CONTINUED:
                 wanted.accepted = True
             else:
                 wanted.CopyFrom(ScenarioHost(name=wanted.name, domain=wanted.domain))
     message = f"{event.value} by {by}: {order.reason}".removesuffix(": ")
-    book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, message))
+    put_scenario(book, advance(scenario, event, now.ms, message))
 
 
 def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now: Moment) -> None:
-    scenario = stored_record(book, SCENARIO, order.scenario)
+    scenario = stored_scenario(book, order.scenario)
     event = ScenarioEvent.DONE if order.done else ScenarioEvent.CANCEL
     if order.done and kind_traits(scenario.kind).in_waves:
         raise Refused(f"scenario {order.scenario}: Wall-E does this work, and ends it; cancel it to end it now")
@@ -136,12 +152,12 @@ def end_scenario(book: WalleTransaction, order: EndScenarioRequest, by: str, now
             f"scenario {order.scenario}: its work has not been allowed to begin, or is over ({scenario.message})"
         )
     word = "done" if order.done else "cancelled"
-    book.put(SCENARIO, scenario.id, advance(scenario, event, now.ms, f"{word}, said by {by}: {order.reason}"))
+    put_scenario(book, advance(scenario, event, now.ms, f"{word}, said by {by}: {order.reason}"))
 
 
 def agree_scenario(book: WalleTransaction, order: AgreeScenarioRequest, by: str, now: Moment) -> None:
     """Agree by hand, for hosts of one project whose CMSs cannot be asked; a refusal cancels the work."""
-    scenario = stored_record(book, SCENARIO, order.scenario)
+    scenario = stored_scenario(book, order.scenario)
     if scenario.stage not in (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING):
         raise Refused(f"scenario {scenario.id}: nothing is left to agree on ({scenario.message})")
     mine = [one for one in scenario.host if stored_record(book, HOST, one.name).project == order.project]
@@ -154,44 +170,41 @@ def agree_scenario(book: WalleTransaction, order: AgreeScenarioRequest, by: str,
     else:
         for one in mine:
             agree_by_hand(one, by, order.reason, now.wall)
-    book.put(SCENARIO, scenario.id, scenario)
+    put_scenario(book, scenario)
 
 
 def settle_scenario(book: WalleTransaction, name: str, now: Moment) -> list[Notice]:
-    """Advance it by what is known."""
-    scenario = book.get(SCENARIO, name)
+    """Advance work that people do by what is known; work in waves goes on by waves.py."""
+    scenario = read_scenario(book, name)
     if scenario is None or scenario.stage in OVER:
         return []
-    if kind_traits(scenario.kind).in_waves:
-        event = ScenarioEvent.RETURNED if scenario.stage == SCENARIO_STAGE_RETURNING else None
-    else:
-        event = event_now(scenario, now.ms)
+    event = event_now(scenario, now.ms)
     if event is None:
         return []
     who = "; ".join(blocking(scenario)[:5]) if event in (ScenarioEvent.REJECTED, ScenarioEvent.TOO_LATE) else ""
     if event is ScenarioEvent.RETURNED:
         _leave_tasks(scenario)
         _release_all(book, scenario, now.ms)
-    book.put(SCENARIO, name, advance(scenario, event, now.ms, f"{event}: {who}" if who else ""))
+    put_scenario(book, advance(scenario, event, now.ms, f"{event}: {who}" if who else ""))
     return [Notice(SEVERITY_ERROR, "", f"scenario {name} ({scenario.ticket}): {event}: {who}")] if who else []
 
 
 def may_begin(book: WalleTransaction, name: str, now: Moment) -> list[Notice]:
     """CONFIRMED: everybody agreed, and HQ does not count silence. The requester is notified."""
-    scenario = book.get(SCENARIO, name)
+    scenario = read_scenario(book, name)
     if scenario is None or not is_confirmed(scenario):
         return []
-    book.put(SCENARIO, name, advance(scenario, ScenarioEvent.CONFIRMED, now.ms))
+    put_scenario(book, advance(scenario, ScenarioEvent.CONFIRMED, now.ms))
     return [Notice(SEVERITY_WARNING, "", f"scenario {name} ({scenario.ticket}): the work may begin")]
 
 
 def take_scenario_answer(book: WalleTransaction, name: str, effect: Effect, result: Result, now: Moment) -> None:
-    scenario = book.get(SCENARIO, name)
+    scenario = read_scenario(book, name)
     if scenario is None:
         return
     task = next((task for _, task in tasks(scenario) if task.id == effect.task.id), None)
     if task is not None:
-        book.put(SCENARIO, name, with_task(scenario, task, changed_task(effect, task, result, 0.0, now.ms)))
+        put_scenario(book, with_task(scenario, task, changed_task(effect, task, result, 0.0, now.ms)))
 
 
 def _hold_all(book: WalleTransaction, scenario: Scenario, names: Sequence[str], world: World) -> None:
@@ -225,18 +238,18 @@ def _release_all(book: WalleTransaction, scenario: Scenario, now_ms: int) -> Non
 
 def show_waiting(book: WalleTransaction, name: str, text: str) -> None:
     """What the scenario waits for."""
-    scenario = book.get(SCENARIO, name)
+    scenario = read_scenario(book, name)
     if scenario is not None and scenario.stage not in OVER:
         scenario.message = truncate_text(text)
-        book.put(SCENARIO, name, scenario)
+        put_scenario(book, scenario)
 
 
 def take_scenario_failure(book: WalleTransaction, name: str, task_id: str, text: str) -> None:
     """A CMS gave no valid answer: it is asked again, and shown as blocking."""
-    scenario = book.get(SCENARIO, name)
+    scenario = read_scenario(book, name)
     if scenario is None:
         return
     for _, task in tasks(scenario):
         if task.id == task_id:
             task.message = truncate_text(text)
-    book.put(SCENARIO, name, scenario)
+    put_scenario(book, scenario)

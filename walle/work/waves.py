@@ -1,13 +1,15 @@
 """Mass reboots and firmware work: a wave of hosts begins once every host of the wave before is back.
 
 How the work goes on is control/waves.py's; here are the hosts, their operations, and what is seen of them. A host is
-held, and its approval kept, until it is back; one that does not come back is held until a person has decided.
+held, and its approval kept, until it is back; one that does not come back is held until a person has decided. There may
+be thousands: a look at them is several transactions, of a few hosts each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from control.amounts import Amount
@@ -16,11 +18,13 @@ from control.waves import Part, PartEvidence, Progress, WaveLimits, judge, list_
 from walle.fuses.admission import switched_off
 from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incident
+from walle.maintenance import ScenarioEvent, advance
 from walle.tables import NAMES, OperationEvent
-from walle.work.book import HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World, fuses_of
+from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World, fuses_of
 from walle.work.orders import start_operation
 from walle.work.repairs import move
 from walle.work.scenario_kinds import kind_traits
+from walle.work.scenario_records import put_scenario, read_scenario
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_READY,
     OUTCOME_CANCELLED,
@@ -34,6 +38,7 @@ from wallepb.v1.host_pb2 import (
 from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_FINISHED,
     SCENARIO_STAGE_PAUSED,
+    SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
     Project,
@@ -42,7 +47,10 @@ from wallepb.v1.project_pb2 import (
 )
 from wallepb.v1.service_pb2 import StartOperationRequest
 
+HOSTS_IN_STEP: Final = 20  # of a transaction: each is some records, and so is the scenario
 RETURN_MS: Final = 900_000  # a host that is not back this long after its work has failed
+_OPEN: Final = (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
+_HELD: Final = (Progress.WORKING, Progress.RETURNING, Progress.FAILED)
 NO_PROOF: Final = "none"  # `verify`: silence is as good as an answer
 
 
@@ -61,26 +69,111 @@ class HqView:
     problem: str = ""
 
 
-def step_waves(book: WalleTransaction, name: str, world: World, now: Moment, hq: HqView | None = None) -> list[Notice]:
-    """Look at the hosts that were in work; once all are back begin the next wave, or stop if one is not.
+Decision = Callable[[WalleTransaction], list[Notice]]
 
-    `hq` None: there is none, hosts are judged by their checks alone.
+
+def wave_decisions(
+    scenario: Callable[[], Scenario | None],
+    held: Callable[[], Collection[str]],
+    world: World,
+    now: Moment,
+    hq: HqView | None = None,
+) -> Iterator[Decision]:
+    """The transactions of one look at a scenario, to be stored one after the other: each follows from those before.
+
+    Hosts that were in work are looked at; once all are back the next wave begins, or the work stops if one is not.
+
+    Args:
+        scenario: as it is now.
+        held: names of the hosts that the scenario holds now.
+        hq: None: there is none, hosts are judged by their checks alone.
     """
-    scenario = book.get(SCENARIO, name)
-    if scenario is None or scenario.stage not in (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED):
+    if (seen := scenario()) is None:
+        return
+    name = seen.id
+    for names in _batches([one.name for one in seen.host if _is_watched(one, now.ms)]):
+        yield partial(_look_at_hosts, name=name, names=names, world=world, now=now, hq=hq)
+    for names in _batches(_to_release(scenario(), held())):
+        yield partial(_release_hosts, name=name, names=names, now=now)
+    yield partial(_go_on, name=name, world=world, now=now, hq=hq)
+    for names in _batches(_due(scenario())):
+        yield partial(_begin_hosts, name=name, names=names, world=world, now=now, hq=hq)
+    for names in _batches(_to_release(scenario(), held())):
+        yield partial(_release_hosts, name=name, names=names, now=now)
+    yield partial(_return, name=name, now=now)
+
+
+def _return(book: WalleTransaction, name: str, now: Moment) -> list[Notice]:
+    """It is over once it holds nothing any more."""
+    scenario = read_scenario(book, name)
+    if scenario is not None and scenario.stage == SCENARIO_STAGE_RETURNING:
+        put_scenario(book, advance(scenario, ScenarioEvent.RETURNED, now.ms))
+    return []
+
+
+def _batches(names: Sequence[str]) -> Iterator[frozenset[str]]:
+    return (frozenset(names[first : first + HOSTS_IN_STEP]) for first in range(0, len(names), HOSTS_IN_STEP))
+
+
+def _is_watched(wanted: ScenarioHost, now_ms: int) -> bool:
+    """Its work is under way or may yet turn out badly: until RETURN_MS a host that came back may fail again."""
+    is_back = wanted.outcome == OUTCOME_DONE and now_ms - wanted.ended_ms < RETURN_MS
+    return bool(wanted.operation_id) and (not wanted.outcome or is_back)
+
+
+def _due(scenario: Scenario | None) -> list[str]:
+    is_working = scenario is not None and scenario.stage == SCENARIO_STAGE_WORKING
+    return [one.name for one in scenario.host if one.due] if scenario is not None and is_working else []
+
+
+def _to_release(scenario: Scenario | None, held: Collection[str]) -> list[str]:
+    """Those that are held, and neither in work nor left to a person."""
+    if scenario is None or not held:
+        return []
+    kept: set[str] = set()
+    if scenario.stage in _OPEN:
+        kept = {one.name for one in scenario.host if progress_of(one) in _HELD}
+    return sorted(name for name in held if name not in kept)
+
+
+def _look_at_hosts(
+    book: WalleTransaction, name: str, names: Collection[str], world: World, now: Moment, hq: HqView | None
+) -> list[Notice]:
+    scenario = read_scenario(book, name)
+    if scenario is None or scenario.stage not in _OPEN:
         return []
     for wanted in scenario.host:
-        if wanted.operation_id:
+        if wanted.name in names and _is_watched(wanted, now.ms):
             _look_at(book, scenario, wanted, world, now, hq)
-    notices: list[Notice] = []
-    if scenario.stage == SCENARIO_STAGE_WORKING:
-        notices = _go_on(book, scenario, world, now, hq)
-    book.put(SCENARIO, name, scenario)
+    put_scenario(book, scenario)
+    return []
+
+
+def _release_hosts(book: WalleTransaction, name: str, names: Collection[str], now: Moment) -> list[Notice]:
+    scenario = read_scenario(book, name)
+    for host in _to_release(scenario, names):
+        assert scenario is not None
+        release_host(book, scenario, host, now.ms)
+    return []
+
+
+def _go_on(book: WalleTransaction, name: str, world: World, now: Moment, hq: HqView | None) -> list[Notice]:
+    scenario = read_scenario(book, name)
+    if scenario is None or scenario.stage not in _OPEN:
+        return []
+    for one in scenario.host:
+        if one.ready_before and one.outcome and not _is_watched(one, now.ms):
+            del one.ready_before[:]  # it was judged
+    notices = _begin_wave(book, scenario, world, hq) if scenario.stage == SCENARIO_STAGE_WORKING else []
+    put_scenario(book, scenario)
     return notices
 
 
-def _go_on(book: WalleTransaction, scenario: Scenario, world: World, now: Moment, hq: HqView | None) -> list[Notice]:
-    step = next_step(parts_of(scenario), limits_of(scenario), _obstacle(book, scenario, world))
+def _begin_wave(book: WalleTransaction, scenario: Scenario, world: World, hq: HqView | None) -> list[Notice]:
+    """Its hosts are due; their operations follow, some in each transaction."""
+    step = next_step(parts_of(scenario), limits_of(scenario))
+    if step.begin and (obstacle := _obstacle(book, step.begin[:HOSTS_IN_STEP], world)):
+        return stop_waves(scenario, obstacle)
     if step.stop:
         return stop_waves(scenario, step.stop)
     if step.is_done:
@@ -88,12 +181,32 @@ def _go_on(book: WalleTransaction, scenario: Scenario, world: World, now: Moment
     if step.begin and hq is not None and hq.problem:
         scenario.message = f"waits: {hq.problem}"
         return []
+    begins = frozenset(step.begin)
     for wanted in scenario.host:
-        if wanted.name in step.begin:
-            _begin(book, scenario, wanted, world, now, hq)
-    if step.begin:
-        scenario.message = f"{_count(scenario)}" + ("" if hq is not None else "; without HQ: judged by checks alone")
+        if wanted.name in begins:
+            wanted.due = True
     return []
+
+
+def _begin_hosts(
+    book: WalleTransaction, name: str, names: Collection[str], world: World, now: Moment, hq: HqView | None
+) -> list[Notice]:
+    scenario = read_scenario(book, name)
+    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING or (hq is not None and hq.problem):
+        return []
+    notices: list[Notice] = []
+    due = [wanted for wanted in scenario.host if wanted.due and wanted.name in names]
+    if obstacle := _obstacle(book, [wanted.name for wanted in due], world):
+        for wanted in scenario.host:
+            wanted.due = False
+        notices = stop_waves(scenario, obstacle)
+    else:
+        for wanted in due:
+            wanted.due = False
+            _begin(book, scenario, wanted, world, now, hq)
+        scenario.message = f"{_count(scenario)}" + ("" if hq is not None else "; without HQ: judged by checks alone")
+    put_scenario(book, scenario)
+    return notices
 
 
 def stop_waves(scenario: Scenario, why: str) -> list[Notice]:
@@ -115,7 +228,9 @@ def _finish(scenario: Scenario) -> list[Notice]:
     failed = [part for part in parts_of(scenario) if part.progress in (Progress.FAILED, Progress.ACCEPTED)]
     skipped = [part for part in parts_of(scenario) if part.progress is Progress.SKIPPED]
     text = f"failed: {list_problems(failed) or 'none'}" + (f"; not done: {list_problems(skipped)}" if skipped else "")
-    scenario.stage, scenario.message = SCENARIO_STAGE_FINISHED, f"done; {text}"
+    # All go back to automation, those that failed as well.
+    scenario.stage, scenario.ending = SCENARIO_STAGE_RETURNING, SCENARIO_STAGE_FINISHED
+    scenario.message = f"done; {text}"
     if not failed:
         return []
     return [Notice(SEVERITY_ERROR, "", f"scenario {scenario.id} ({_ticket(scenario)}): {scenario.message}")]
@@ -129,7 +244,9 @@ def progress_of(host: ScenarioHost) -> Progress:
     if host.accepted:
         return Progress.ACCEPTED
     if host.outcome == OUTCOME_UNSPECIFIED:
-        return Progress.WAITING if not host.operation_id else Progress.RETURNING if host.ended_ms else Progress.WORKING
+        if not host.operation_id:
+            return Progress.WORKING if host.due else Progress.WAITING
+        return Progress.RETURNING if host.ended_ms else Progress.WORKING
     if host.outcome == OUTCOME_DONE:
         return Progress.BACK
     return Progress.FAILED if host.outcome == OUTCOME_FAILED and host.operation_id else Progress.SKIPPED
@@ -141,22 +258,18 @@ def limits_of(scenario: Scenario) -> WaveLimits:
     return WaveLimits(Amount.parse(size), bool(scenario.by_domain), most)
 
 
-def hosts_to_ask_hq_about(scenario: Scenario) -> tuple[list[str], list[str]]:
+def hosts_to_ask_hq_about(scenario: Scenario, now_ms: int) -> tuple[list[str], list[str]]:
     """Hosts whose instances HQ is asked about: those of the next wave, and those that must come back."""
-    returning = [one.name for one in scenario.host if progress_of(one) in (Progress.WORKING, Progress.RETURNING)]
-    watched = [one.name for one in scenario.host if progress_of(one) is Progress.BACK and one.ready_before]
-    coming = [] if returning else list(next_wave(parts_of(scenario), limits_of(scenario)))
-    return coming, returning + watched
+    watched = [one.name for one in scenario.host if _is_watched(one, now_ms)]
+    in_work = any(one.operation_id and not one.outcome for one in scenario.host)
+    coming = _due(scenario) or ([] if in_work else list(next_wave(parts_of(scenario), limits_of(scenario))))
+    return coming, watched
 
 
 def _look_at(
     book: WalleTransaction, scenario: Scenario, wanted: ScenarioHost, world: World, now: Moment, hq: HqView | None
 ) -> None:
-    """Until RETURN_MS a host that came back may fail again."""
     host = book.get(HOST, wanted.name)
-    is_back = wanted.outcome == OUTCOME_DONE and now.ms - wanted.ended_ms < RETURN_MS
-    if wanted.outcome and not is_back:
-        return
     if not wanted.ended_ms:
         _note_end(book, wanted, host, scenario)
     if not wanted.ended_ms:
@@ -233,15 +346,14 @@ def _problem(host: Host | None, operation_id: str, incident: Incident | None) ->
     return str(incident) if incident is not None else ""
 
 
-def _obstacle(book: WalleTransaction, scenario: Scenario, world: World) -> str:
-    """Why no wave begins where much fails already, or where people have switched off what would mend it."""
-    wave = next_wave(parts_of(scenario), limits_of(scenario))
-    hosts = [host for name in wave if (host := book.get(HOST, name)) is not None]
+def _obstacle(book: WalleTransaction, names: Collection[str], world: World) -> str:
+    """Why nothing begins where much fails already, or where people have switched off what would mend it."""
+    hosts = [host for name in names if (host := book.get(HOST, name)) is not None]
     for host in hosts:
         if incident := world.incidents.incident_of(host):
             return str(incident)
-    for name in sorted({host.project for host in hosts}):
-        fuses = fuses_of(book, book.get(PROJECT, name) or Project(id=name), world)
+    for project in sorted({host.project for host in hosts}):
+        fuses = fuses_of(book, book.get(PROJECT, project) or Project(id=project), world)
         if why := switched_off(fuses, Automation.HEALING):
             return why
     return ""

@@ -13,7 +13,7 @@ import click
 from hqcli.documents import BadDocument, texts
 from hqcli.exits import Exit
 from hqcli.terminal import say
-from wallectl.asking import WalleProcesses, call, complain
+from wallectl.asking import WalleProcesses, call_pages, complain
 from wallectl.hostfile import HostRow, read_rows
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import Machine
@@ -32,14 +32,14 @@ _NAMED: Final = re.compile(r"(?:machine|host) (\S+?):? ")
 def import_(file: str, project: str, dry_run: bool, ignore_cms: bool) -> None:
     """Import machines from FILE and add them as hosts; `-` is stdin.
 
-    FILE is CSV whose first row names the columns, or JSON lines with the same names: name, project, state (assigned
-    or free), inventory, bmc, address (several with blanks between), dc, rack, switch. Columns that it does not have
-    stay as they are. It can be repeated. Everything is checked before anything is changed.
+    FILE is CSV whose first row names the columns, or JSON lines or a YAML list with the same names: name, project,
+    state (assigned or free), inventory, bmc, address (several with blanks between), dc, rack, switch. Columns that it
+    does not have stay as they are. It can be repeated. Everything is checked before anything is changed.
     """
     try:
         ((_, text),) = texts((file,))
         rows = read_rows(text, project=project)
-        known = {one.name: one for one in call("ListMachines", pb.ListMachinesRequest()).machines}
+        known = {one.name: one for one in call_pages("ListMachines", pb.ListMachinesRequest()).machines}
         batches = [(part, _batch(part, known, ignore_cms)) for part in _parts(rows)]
     except (BadDocument, ValueError) as error:
         complain(f"{file}: {error}")

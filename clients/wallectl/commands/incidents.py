@@ -6,7 +6,7 @@ import click
 
 from hqcli.formats import TEXTS, output_option
 from hqcli.terminal import say
-from wallectl.asking import call
+from wallectl.asking import call_pages
 from wallectl.output import print_if_data
 from wallepb.v1 import service_pb2 as pb
 
@@ -15,6 +15,6 @@ from wallepb.v1 import service_pb2 as pb
 @output_option(*TEXTS)
 def incidents(output: str) -> None:
     """Show racks and switches whose hosts fail together."""
-    shown = call("ListIncidents", pb.ListIncidentsRequest())
+    shown = call_pages("ListIncidents", pb.ListIncidentsRequest())
     if not print_if_data(shown, output):
         say("\n".join(shown.incidents) or "no incidents")

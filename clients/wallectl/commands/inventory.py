@@ -32,7 +32,7 @@ def inventory() -> None:
 @output_option(*LISTS)
 def list_(project: str, output: str) -> None:
     """List machines; addresses only of those that you may import."""
-    shown = call("ListMachines", pb.ListMachinesRequest(project=project))
+    shown = call_pages("ListMachines", pb.ListMachinesRequest(project=project))
     if print_if_data(shown, output):
         return
     none = "No machine is listed. Import some with `walle inventory import FILE`."
@@ -52,7 +52,7 @@ def import_(file: str, dry_run: bool) -> None:
     except BadDocument as error:
         complain(str(error))
         sys.exit(Exit.USAGE)
-    known = {one.name: one for one in call("ListMachines", pb.ListMachinesRequest()).machines}
+    known = {one.name: one for one in call_pages("ListMachines", pb.ListMachinesRequest()).machines}
     changed = [one for one in machines if known.get(one.name) != one]
     for one in changed:
         click.echo(f"machine {one.name}: {'changed' if one.name in known else 'new'}")
@@ -66,7 +66,7 @@ def import_(file: str, dry_run: bool) -> None:
 @inventory.command()
 def export() -> None:
     """Print the inventory as YAML, with hosts that are not in it: look at those, then import the file."""
-    machines = [*call("ListMachines", pb.ListMachinesRequest()).machines, *_unlisted_machines()]
+    machines = [*call_pages("ListMachines", pb.ListMachinesRequest()).machines, *_unlisted_machines()]
     shown = [MessageToDict(one) for one in sorted(machines, key=lambda one: one.name)]
     click.echo(yaml_text({"machines": shown}), nl=False)
 

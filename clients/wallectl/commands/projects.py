@@ -10,16 +10,17 @@ from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import gone_option
 from hqcli.terminal import say
 from hqkinds.walle import PROJECT
-from wallectl.asking import call
+from wallectl.asking import call, call_pages
 from wallectl.commands.automation import automation
 from wallectl.options import kind_named
-from wallectl.output import fuse_lines, limit_text, print_if_data, table
+from wallectl.output import fuse_lines, incident_text, limit_text, print_if_data, table
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.project_pb2 import Cms, Notifications, Project, Recipient, Scheme
+from wallepb.v1.project_pb2 import Cms, IncidentBounds, Notifications, Project, Recipient, Scheme
 
 _MODES = {"replace": pb.CHANGE_MODE_REPLACE, "add": pb.CHANGE_MODE_ADD, "remove": pb.CHANGE_MODE_REMOVE}
 
 
+_ENDS_HELP = "It lasts until at most this share fails. Default: half of --begins."
 _TOKEN_HELP = "Entry under cms in the configuration file whose token this CMS gets (the name comes from the protocol)."
 
 
@@ -35,7 +36,7 @@ projects.add_command(automation)
 @output_option(*LISTS)
 def list_(output: str) -> None:
     """List all projects."""
-    shown = call("ListProjects", pb.ListProjectsRequest())
+    shown = call_pages("ListProjects", pb.ListProjectsRequest())
     if print_if_data(shown, output):
         return
     none = "There are no projects yet: add one with `walle projects add PROJECT`."
@@ -56,6 +57,8 @@ def get(project: str, output: str) -> None:
         say(f"cms {cms.url} {cms.version}" + (f" max_busy_hosts={cms.max_busy_hosts}" * bool(cms.max_busy_hosts)))
     for counter, limit in sorted(shown.project.limits.items()):
         say(f"limit {counter}: {limit_text(limit)}")
+    if shown.project.HasField("incidents"):
+        say(incident_text(shown.project.incidents))
     for line in (*fuse_lines(shown.fuse), *(f"warning: {text}" for text in shown.warnings)):
         say(line)
 
@@ -150,6 +153,20 @@ def modify_scheme(project: str, schemes: tuple[tuple[str, str], ...]) -> None:
     made = [Scheme(check=check, step=[kind_named(one) for one in steps.split(",")]) for check, steps in schemes]
     call("UpdateProject", pb.UpdateProjectRequest(project=project, set_scheme=True, scheme=made))
     click.echo(f"project {project}: scheme of {len(made)} checks")
+
+
+@projects.command("modify-incident-bounds")
+@click.argument("project")
+@click.option("--min-hosts", type=click.IntRange(2, 1000), metavar="COUNT", help="As many fail at least. Default: 3.")
+@click.option(
+    "--begins", type=click.IntRange(1, 99), metavar="PERCENT", help="More than this share fails. Default: 50."
+)
+@click.option("--ends", type=click.IntRange(1, 99), metavar="PERCENT", help=_ENDS_HELP)
+def modify_incident_bounds(project: str, min_hosts: int | None, begins: int | None, ends: int | None) -> None:
+    """Set when hosts of a rack or switch fail together, so that none is repaired; without options the defaults hold."""
+    bounds = IncidentBounds(min_hosts=min_hosts, begins_percent=begins, ends_percent=ends)
+    call("UpdateProject", pb.UpdateProjectRequest(project=project, incidents=bounds))
+    click.echo(f"project {project}: {incident_text(bounds)}")
 
 
 def _cms(url: str, setting: dict[str, Any]) -> Cms:

@@ -9,7 +9,7 @@ import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.terminal import say
-from wallectl.asking import call
+from wallectl.asking import call, call_pages
 from wallectl.output import print_if_data, scenario_row, table
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import (
@@ -23,6 +23,7 @@ from wallepb.v1.service_pb2 import Steering
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+_MOST_LEFT = 100
 _HEAD = ("SCENARIO", "STAGE", "TICKET", "HOSTS", "MESSAGE")
 _reason = click.option("-m", "--reason", default="", help="Why.")
 _why = click.option("-m", "--reason", required=True, help="Why; recorded.")
@@ -60,7 +61,8 @@ def _wave_options(function: F) -> F:
     most = "More failed hosts stop it: 3, or 10%. Default: none in the first wave, then 10%."
     options = (
         click.argument("scenario"),
-        click.argument("host", nargs=-1, required=True),
+        click.argument("host", nargs=-1),
+        click.option("--project", default="", help="Of patterns only hosts of this project; without HOST all of its."),
         click.option("--at-once", "wave_size", default="1", show_default=True, help="Hosts in a wave: 5, or 10%."),
         click.option("--by", "by_domain", type=click.Choice(["rack", "switch", "dc"]), help="One of these in a wave."),
         click.option("--max-failures", default="", metavar="AMOUNT", help=most),
@@ -79,6 +81,8 @@ def _wave_options(function: F) -> F:
 def mass_reboot(scenario: str, host: tuple[str, ...], firmware: bool, verify: str | None, **given: Any) -> None:
     """Reboot hosts in waves, each with its CMSs' approval.
 
+    HOST: names, or patterns as 'prod-*', which stand for hosts in use.
+
     A wave begins once every host of the one before is back: none of its checks has failed for a while, somebody has
     reported something of it since, and what was ready there in HQ is ready again. Hosts that are not back 15 min after
     their reboot have failed. Too many of them stop the work: see continue, retry and cancel.
@@ -90,7 +94,10 @@ def mass_reboot(scenario: str, host: tuple[str, ...], firmware: bool, verify: st
 @add.command()
 @_wave_options
 def decommission(scenario: str, host: tuple[str, ...], **given: Any) -> None:
-    """Take hosts out of use in waves, each with its CMSs' approval; they are free then."""
+    """Take hosts out of use in waves, each with its CMSs' approval; they are free then.
+
+    HOST: names, or patterns as 'prod-*', which stand for hosts in use.
+    """
     _add_waves(scenario, SCENARIO_KIND_DECOMMISSION, host, **given)
 
 
@@ -98,16 +105,20 @@ def _add_waves(scenario: str, kind: ScenarioKind, hosts: tuple[str, ...], **give
     order = pb.AddScenarioRequest(scenario=scenario, kind=kind, hosts=hosts)
     for name, value in given.items():
         setattr(order, name, value or "")
+    if not hosts and not order.project:
+        raise click.UsageError("give hosts, patterns of hosts, or --project")
     call("AddScenario", order)
+    count = len(call("GetScenario", pb.GetScenarioRequest(scenario=scenario)).scenario.host)
     size = order.wave_size
-    click.echo(f"scenario {scenario}: {len(hosts)} hosts, {size} at a time; see `walle scenarios get {scenario}`")
+    click.echo(f"scenario {scenario}: {count} hosts, {size} at a time; see `walle scenarios get {scenario}`")
 
 
 @scenarios.command("list")
+@click.option("--open", "open_only", is_flag=True, help="Only those that are not over.")
 @output_option(*LISTS)
-def list_(output: str) -> None:
+def list_(open_only: bool, output: str) -> None:
     """List scenarios."""
-    shown = call("ListScenarios", pb.ListScenariosRequest())
+    shown = call_pages("ListScenarios", pb.ListScenariosRequest(open=open_only))
     if print_if_data(shown, output):
         return
     none = "No work is planned: see `walle scenarios add --help`."
@@ -134,7 +145,8 @@ def get(scenario: str, output: str) -> None:
         say(line)
     left = [host.name for host in shown.scenario.host if not host.outcome and not host.operation_id]
     if left and shown.scenario.kind != SCENARIO_KIND_SWITCH_MAINTENANCE:
-        say(f"not begun: {' '.join(left)}")
+        more = f" and {len(left) - _MOST_LEFT} more" if len(left) > _MOST_LEFT else ""
+        say(f"not begun: {' '.join(left[:_MOST_LEFT])}{more}")
 
 
 @scenarios.command()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Coroutine, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
 from google.protobuf.message import Message
@@ -27,8 +28,9 @@ from walle.process.healer import Healer
 from walle.process.ports import MayBegin
 from walle.work.book import FUSE, HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
 from walle.work.orders import says_news, take_checks
-from walle.work.scenarios import add_scenario, end_scenario, settle_scenario
-from walle.work.waves import step_waves
+from walle.work.scenario_records import read_scenario
+from walle.work.scenarios import add_scenario, end_scenario
+from walle.work.waves import wave_decisions
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATUS_DEAD, HOST_STATUS_READY, Host, Location, Task
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Credit, Fuse, Project, Scenario, ScenarioKind
 from wallepb.v1.project_pb2 import Cms as CmsSetting
@@ -136,7 +138,7 @@ class Fleet:
         self, scenario: str, names: Sequence[str], wave_size: str, kind: ScenarioKind = SCENARIO_KIND_REBOOT
     ) -> None:
         order = AddScenarioRequest(scenario=scenario, kind=kind, wave_size=wave_size)
-        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, self.now())
+        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, self.now(), self.host)
 
     def end_scenario(self, scenario: str) -> None:
         end_scenario(self.book, EndScenarioRequest(scenario=scenario), "alice", self.now())
@@ -165,11 +167,13 @@ class Fleet:
         for name in sorted(self.active):
             self._report(name)
         racks = {self.host(name).location.rack for name in self.active}
-        racks |= {place.name.partition("-")[0] for place in self.world.incidents.open}
+        racks |= {place.name.partition("-")[0] for place, _ in self.world.incidents.open}
         self.world.incidents.observe((self.host(n) for rack in racks for n in self.racks[rack]), self.now().ms)
         for scenario in scenarios:
-            self.say(step_waves(self.book, scenario.id, self.world, self.now()))
-            self.say(settle_scenario(self.book, scenario.id, self.now()))
+            for decision in wave_decisions(
+                partial(read_scenario, self.book, scenario.id), partial(self._held, scenario), self.world, self.now()
+            ):
+                self.say(decision(self.book))
         for name in sorted(self.active):
             for healer in self.healers:
                 at_once(healer.reconcile(name))
@@ -181,6 +185,9 @@ class Fleet:
             self._collect()
         if self.minute % DAY == 0:
             self.auditor.end_day()
+
+    def _held(self, scenario: Scenario) -> list[str]:
+        return [one.name for one in scenario.host if self.host(one.name).scenario == scenario.id]
 
     def say(self, notices: Sequence[Notice]) -> None:
         self.notices.extend(notices)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -42,11 +42,21 @@ def pretending(**more: Any) -> FileConfig:
     return FileConfig(executors=executors, operations=dict.fromkeys(KINDS.values(), "true"), **given)
 
 
-async def call_json(address: str, request: Message, status: int = 200) -> dict[str, Any]:
-    """By HTTP with JSON, as a stranger would; the method is named as the request is."""
+def _new_client() -> httpx.AsyncClient:
+    return httpx.AsyncClient(timeout=20, verify=False)
+
+
+async def call_json(
+    address: str, request: Message, status: int = 200, client: httpx.AsyncClient | None = None
+) -> dict[str, Any]:
+    """By HTTP with JSON, as a stranger would; the method is named as the request is.
+
+    `client`: whose connection is kept; None: a new one.
+    """
     name = type(request).__name__.removesuffix("Request")
-    body = json_format.MessageToJson(request)
-    async with httpx.AsyncClient(timeout=20, verify=False) as http:
+    body = json_format.MessageToJson(request, indent=None)
+    async with AsyncExitStack() as stack:
+        http = client if client is not None else await stack.enter_async_context(_new_client())
         url = f"http://{address}/walle.v1.WalleService/{name}"
         response = await http.post(url, content=body, headers={"content-type": "application/json"})
     assert response.status_code == status, response.text

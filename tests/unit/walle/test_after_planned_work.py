@@ -9,7 +9,7 @@ from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from tests.support.walle.one_day import OneDay
 from walle.approval.tasks import tasks_for
 from walle.healing.decision import SETTLE_MS, decide
-from walle.healing.incidents import FailureDomain, Incident, Incidents, places_of
+from walle.healing.incidents import Bounds, FailureDomain, Incident, Incidents, places_of
 from walle.healing.operation import VERIFY_MS, finish
 from walle.tables import OperationEvent
 from walle.work.book import HOST, PROJECT, SCENARIO, World
@@ -138,7 +138,7 @@ def test_a_look_at_the_places_of_one_host_leaves_other_places_as_they_were() -> 
     for host in (*here, *there):
         del host.check[:]
     incidents.observe([*here, *there], NOW_MS + 1, near=here[0])
-    assert {str(place) for place in incidents.open} == {"switch s2", "rack r1"}
+    assert {str(place) for place, _ in incidents.open} == {"switch s2", "rack r1"}
 
 
 @pytest.mark.parametrize("stage", [STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING])
@@ -179,7 +179,7 @@ def test_places_are_looked_at_again_just_before_the_work() -> None:
     def goes_dark(near: Host) -> None:
         (place,) = places_of(near.location)
         assert place == FailureDomain("switch", "", "s1")
-        day.world.incidents.open[place] = Incident(place, day.now_ms, 8, 8)
+        day.world.incidents.open[place, Bounds()] = Incident(place, day.now_ms, 8, 8)
 
     day.world.look_near = goes_dark
     day.live(longest_ms=3_600_000)
@@ -196,7 +196,8 @@ def place_under_work(*hosts: Host) -> tuple[DictBook, World]:
     for host in hosts:
         book.put(HOST, host.name, host)
     order = AddScenarioRequest(scenario="net-7", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
-    add_scenario(book, Order(by="alice", add_scenario=order), [host.name for host in hosts], world, at())
+    names = [host.name for host in hosts]
+    add_scenario(book, Order(by="alice", add_scenario=order), names, world, at(), lambda _: None)
     return book, world
 
 

@@ -6,8 +6,9 @@ import pytest
 
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, repaired
 from walle.fuses.fuse import Automation
-from walle.healing.decision import AGAIN_WITHIN_MS, SETTLE_MS, BadScheme, check_scheme, decide
-from walle.healing.incidents import Incidents
+from walle.healing.decision import AGAIN_WITHIN_MS, SETTLE_MS, decide
+from walle.healing.incidents import BadBounds, Incidents, check_bounds
+from walle.healing.scheme import BadScheme, check_scheme
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
     HOST_STATE_FREE,
@@ -28,7 +29,7 @@ from wallepb.v1.host_pb2 import (
     OperationKind,
     Outcome,
 )
-from wallepb.v1.project_pb2 import Scheme
+from wallepb.v1.project_pb2 import IncidentBounds, Scheme
 
 REBOOT, REDEPLOY = OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY
 
@@ -146,6 +147,49 @@ def test_when_most_hosts_of_a_rack_or_switch_fail_it_is_one_incident_and_no_host
 def test_half_of_a_rack_are_hosts_of_their_own() -> None:
     incidents, hosts = Incidents(), rack(20, 40, rack="r7")
     assert incidents.observe(hosts, NOW_MS) == []
+
+
+def test_checks_that_no_scheme_of_the_hosts_project_names_make_no_incident() -> None:
+    """Alerts about the load of three hosts stopped a repair in their rack."""
+    hosts = [a_host("h0", "ssh", rack="r7"), *(a_host(f"h{i}", "cpu", rack="r7") for i in range(1, 4))]
+    incidents = Incidents()
+    assert incidents.observe(hosts, NOW_MS) == []
+    assert "not now" not in decided(hosts[0], incidents, NOW_MS)
+    own = a_project()
+    own.scheme.add(check="cpu", step=[OPERATION_KIND_REBOOT])
+    assert len(Incidents(project={"web": own}.get).observe(hosts, NOW_MS)) == 1
+
+
+def test_from_how_many_failing_hosts_on_a_rack_is_left_alone_each_project_says_of_its_own_hosts() -> None:
+    wary, other = a_project(), a_project()
+    wary.incidents.CopyFrom(IncidentBounds(min_hosts=2, begins_percent=10, ends_percent=5))
+    other.id = "db"
+    hosts = rack(2, 10, rack="r7")
+    hosts[1].project = other.id
+    incidents = Incidents(project={"web": wary, "db": other}.get)
+    incidents.observe(hosts, NOW_MS)
+    assert "incident: rack r7: 2 of 10 hosts fail together" in decided(hosts[0], incidents)
+    assert "not now" not in decided(hosts[1], incidents)
+    hosts[1].check[0].failing = False
+    incidents.observe(hosts, NOW_MS)
+    assert "incident: rack r7: 1 of 10" in decided(hosts[0], incidents), "10 % are more than 5 %"
+    wary.incidents.ends_percent = 10  # who changes the bounds has them at once
+    incidents.observe(hosts, NOW_MS)
+    assert "incident" not in decided(hosts[0], incidents)
+
+
+@pytest.mark.parametrize(
+    ("bounds", "why"),
+    [
+        (IncidentBounds(min_hosts=1), "incidents.min_hosts: 1"),
+        (IncidentBounds(begins_percent=100), "incidents.begins_percent: 100"),
+        (IncidentBounds(ends_percent=60), "incidents.ends_percent: 60 is more than begins_percent, 50"),
+    ],
+)
+def test_bounds_by_which_an_incident_could_not_begin_or_end_are_refused(bounds: IncidentBounds, why: str) -> None:
+    with pytest.raises(BadBounds, match=why):
+        check_bounds(bounds)
+    check_bounds(IncidentBounds(begins_percent=99))
 
 
 def test_two_hosts_are_no_rack() -> None:

@@ -19,8 +19,22 @@ JSON = """{"name": "h1", "project": "web", "inventory": 100500, "bmc": "10.7.0.1
 """
 
 
-@pytest.mark.parametrize("text", [CSV, JSON])
-def test_csv_and_json_lines_say_the_same(text: str) -> None:
+YAML = """# from the asset database
+- name: h1
+  project: web
+  inventory: 100500
+  bmc: 10.7.0.1
+  address: [10.1.0.1, "2001:db8::1"]
+  dc: ams
+  rack: r1
+  switch: s1
+  state: free
+- {name: h2, project: web, inventory: , dc: ams, rack: r1}
+"""
+
+
+@pytest.mark.parametrize("text", [CSV, JSON, YAML])
+def test_csv_json_lines_and_yaml_say_the_same(text: str) -> None:
     first, second = read_rows(text)
     machine = first.machine(None)
     assert (machine.name, machine.inventory, machine.bmc) == ("h1", 100500, "10.7.0.1")
@@ -62,6 +76,12 @@ def test_columns_that_a_file_does_not_have_stay_as_they_are_and_empty_cells_do_n
         ('{"name": "h1", "project": "web"}\n[]', "row 2: write an object in each line"),
         ('{"name": "h1", "project": "web", "rack": {}}', "row 1: rack: write a text or a number"),
         ('{"name": "h1", "project": "web", "color": 1}', "row 1: 'color' is not a column"),
+        ("- name: h1\n  project: web\n- name: h1\n  project: web", "row 2: name: h1 is in row 1, too"),
+        ("- h1\n", "row 1: write names and values"),
+        ("- {name: h1, project: web, color: red}", "row 1: 'color' is not a column"),
+        ("- {name: h1, project: web, rack: [a]}", "row 1: rack: write a text or a number"),
+        ("- {name: h1, project: web, rack: true}", "row 1: rack: write a text or a number"),
+        ("- {name: h1", "line 2, column 1: "),
         ("name,project\n" + "\n".join(f"h{n},web" for n in range(MAX_ROWS + 1)), f"row {MAX_ROWS + 2}: more than"),
     ],
 )

@@ -75,7 +75,7 @@ class SwitchWork:
         self.book.put(PROJECT, "web", a_project(CmsSetting(url=URL, version="v1.4")))
         self.book.put(HOST, "h1", a_host("h1", switch="s1"))
         order = AddScenarioRequest(scenario="net-7", kind=SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
-        add_scenario(self.book, Order(by="alice", add_scenario=order), ["h1"], self.world, at())
+        add_scenario(self.book, Order(by="alice", add_scenario=order), ["h1"], self.world, at(), lambda _: None)
         self.planner = Planner(
             self,  # type: ignore[arg-type]
             StoredScenarios(self.book),
@@ -84,6 +84,7 @@ class SwitchWork:
             self.world,
             self.now,
             lambda names: "",
+            lambda name: [],
             random.Random(1),
         )
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TypeVar
 
 import pytest
 from google.protobuf.message import Message
@@ -11,16 +14,20 @@ from control import Refused
 from control.waves import Progress
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
+from tests.unit.walle.test_planned_failures import StoredScenarios
 from walle.fuses.fuse import GLOBAL, Automation, switch_off
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
 from walle.healing.operation import JUDGED_MS, finish
+from walle.process.hq import NoHq
+from walle.process.planner import Planner
 from walle.tables import OperationEvent
 from walle.work.book import FUSE, HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
 from walle.work.orders import take_checks
 from walle.work.repairs import consider, move, settle
-from walle.work.scenarios import add_scenario, end_scenario, settle_scenario, steer_scenario
-from walle.work.waves import RETURN_MS, HqView, progress_of, step_waves
+from walle.work.scenario_records import read_scenario
+from walle.work.scenarios import add_scenario, end_scenario, steer_scenario
+from walle.work.waves import RETURN_MS, HqView, progress_of, wave_decisions
 from wallepb.v1.host_pb2 import (
     HOST_STATE_FREE,
     HOST_STATUS_DEAD,
@@ -64,6 +71,7 @@ from wallepb.v1.service_pb2 import (
     SteerScenarioRequest,
 )
 
+T = TypeVar("T")
 NAMES = [f"h{i}" for i in range(10)]
 STEP_MS = 60_000
 
@@ -87,7 +95,7 @@ class MassReboot:
         for number, name in enumerate(NAMES):
             self.book.put(HOST, name, a_host(name, rack=racks[number % len(racks)]))
         order = AddScenarioRequest(scenario="kernel", kind=kind, hosts=names, at_once=at_once, **more)
-        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, at())
+        add_scenario(self.book, Order(by="alice", add_scenario=order), names, self.world, at(), self.host)
 
     @property
     def scenario(self) -> Scenario:
@@ -105,11 +113,21 @@ class MassReboot:
     def step(self, minutes: int = 1, hq: HqView | None = None) -> None:
         for _ in range(minutes):
             self.now_ms += STEP_MS
-            self.notices += step_waves(self.book, "kernel", self.world, at(self.now_ms), hq)
+            self.look(hq)
             for name in NAMES:
                 host = self.host(name)
                 if host.operation.stage == STAGE_ENDING:
                     move(self.book, host, OperationEvent.TASKS_DELETED, at(self.now_ms))
+
+    def look(self, hq: HqView | None = None) -> None:
+        """As Wall-E does it: in several transactions."""
+
+        def held() -> list[str]:
+            return [name for name in NAMES if self.host(name).scenario == "kernel"]
+
+        now, scenario = at(self.now_ms), partial(read_scenario, self.book, "kernel")
+        for decision in wave_decisions(scenario, held, self.world, now, hq):
+            self.notices += decision(self.book)
 
     def done(self, name: str, *, is_heard: bool = True) -> None:
         """The machine was rebooted, and somebody reports it."""
@@ -175,6 +193,7 @@ def test_when_the_last_host_fails_it_is_done_and_says_so() -> None:
     work.reboot_all("h9")
     assert work.scenario.stage == SCENARIO_STAGE_FINISHED
     assert work.scenario.message == "done; failed: h9 (UNREACHABLE fails)"
+    assert not any(work.host(name).scenario for name in NAMES), "automation has all of them again"
 
 
 def test_when_all_hosts_are_back_nothing_failed() -> None:
@@ -388,6 +407,7 @@ def test_who_goes_on_accepts_what_failed_and_gives_these_hosts_back() -> None:
     work = MassReboot()
     work.reboot_all("h0")
     work.steer(STEERING_CONTINUE)
+    work.look()
     assert not work.host("h0").scenario
     work.reboot_all()
     assert work.begun() == NAMES
@@ -408,7 +428,46 @@ def test_who_ends_it_gives_all_hosts_back() -> None:
     work = MassReboot()
     work.reboot_all("h0", "h1")
     end_scenario(work.book, EndScenarioRequest(scenario="kernel", reason="bad kernel"), "alice", at(work.now_ms))
-    settle_scenario(work.book, "kernel", at(work.now_ms))
+    work.look()
+    assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
+    assert not any(work.host(name).scenario for name in NAMES)
+
+
+class Stopped:
+    """The store of a process at which nothing may begin."""
+
+    def __init__(self, work: MassReboot) -> None:
+        self._work = work
+
+    def why_nothing_begins(self) -> str:
+        return "ann stopped everything"
+
+    async def transact(self, decide: Callable[[WalleTransaction], T]) -> T:
+        return decide(self._work.book)
+
+    async def decide(self, decide: Callable[[WalleTransaction], list[Notice]]) -> None:
+        decide(self._work.book)
+
+
+async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_hosts_back() -> None:
+    work = MassReboot()
+    work.step()
+    planner = Planner(
+        Stopped(work),  # type: ignore[arg-type]
+        StoredScenarios(work.book),
+        None,  # type: ignore[arg-type]
+        NoHq(),
+        work.world,
+        lambda: at(work.now_ms),
+        lambda names: "",
+        lambda name: [host for host in NAMES if work.host(host).scenario == name],
+        random.Random(1),
+    )
+    await planner.reconcile("kernel")
+    assert work.scenario.message == "ann stopped everything"
+    assert work.host("h0").scenario == "kernel"
+    end_scenario(work.book, EndScenarioRequest(scenario="kernel", reason="bad kernel"), "alice", at(work.now_ms))
+    await planner.reconcile("kernel")
     assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
     assert not any(work.host(name).scenario for name in NAMES)
 
@@ -467,7 +526,7 @@ def test_a_host_that_left_the_reach_of_who_planned_the_work_is_left_out_and_the_
 def test_planned_work_remembers_what_its_author_may_reach() -> None:
     work = MassReboot()
     order = AddScenarioRequest(scenario="more", kind=SCENARIO_KIND_REBOOT, hosts=NAMES)
-    add_scenario(work.book, Order(by="ann", access="{}", add_scenario=order), NAMES, work.world, at())
+    add_scenario(work.book, Order(by="ann", access="{}", add_scenario=order), NAMES, work.world, at(), work.host)
     stored = work.book.get(SCENARIO, "more")
     assert stored is not None
     assert stored.access == "{}"
