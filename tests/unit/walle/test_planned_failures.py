@@ -161,8 +161,8 @@ async def test_work_that_is_over_is_forgotten_once_it_is_old_or_its_author_has_v
         mine = Scenario(id=f"m{number}", by="mallory", stage=SCENARIO_STAGE_CANCELLED, since_ms=work.now_ms + number)
         work.book.put(SCENARIO, mine.id, mine)
     work.book.put(SCENARIO, "open", Scenario(id="open", by="mallory", stage=SCENARIO_STAGE_WORKING, since_ms=1))
-    waits = [await work.planner.reconcile("m0") for _ in range(3)]
-    assert waits == [0.0, 0.0, 86_400.0]
+    waits = [await work.planner.reconcile("m239") for _ in range(140 // 5 + 1)]
+    assert waits == [*([0.0] * (140 // 5)), 86_400.0], "five in a transaction: they may be large"
     assert set(StoredScenarios(work.book)) == {"net-7", "open", *(f"m{number}" for number in range(140, 240))}
     work.now_ms += 91 * 86_400_000
     await work.planner.reconcile("net-7")
