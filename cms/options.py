@@ -76,6 +76,12 @@ behaviour: Final = together(
         help="A task that waits for something broken lets later ones pass after this time.",
     ),
     _decisions.option(
+        "--reboot-away",
+        type=Duration(),
+        default="10m",
+        help="How long a reboot takes a host away at most: compared with `within` of a budget's brief work.",
+    ),
+    _decisions.option(
         "--lapse", type=Duration(), default="2m", help="A provisional ok lapses after this long without a poll."
     ),
     _decisions.option(
@@ -115,7 +121,9 @@ def _issuers(given: Mapping[str, Any], option: str) -> dict[str, list[IdentityPa
 
 def book_of(given: Mapping[str, Any], sites: WatchedFiles[DomainLimits] | None) -> TaskLedger:
     """An empty ledger with the rules, sites and limits that were given. Raises UsageError."""
-    rules = Rules(settle_s=given["settle"], pass_s=given["pass_after"], lapse_s=given["lapse"])
+    rules = Rules(
+        settle_s=given["settle"], pass_s=given["pass_after"], lapse_s=given["lapse"], reboot_away_s=given["reboot_away"]
+    )
     try:
         default = Amount.parse(given["default_budget"])
     except ValueError as error:

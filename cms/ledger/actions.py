@@ -7,6 +7,7 @@ from typing import Final
 
 _HOUR: Final = 3600.0
 _DAY: Final = 24 * _HOUR
+REBOOT: Final = "reboot"
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +18,7 @@ class TaskAction:
         since: the minor version of the wire API that knows it first; None: that API does not have it.
         disrupts: it takes instances down; False: it is allowed at once and holds nothing.
         proves_itself: it ends only after its instances have reported: nothing has to be heard again.
-        away_s: a host is gone for this long, or less, when all goes well.
+        away_s: a host is gone for this long, or less, when all goes well; of a reboot: unless a setting says otherwise.
         bound_s: work of this kind is overdue after this time; an operator may extend it.
     """
 
@@ -35,7 +36,7 @@ ACTIONS: Final = {
         TaskAction("prepare", 1, disrupts=False, bound_s=_DAY),
         TaskAction("deactivate", 1, disrupts=True, bound_s=_DAY),
         TaskAction("power-off", 0, disrupts=True, bound_s=_DAY),
-        TaskAction("reboot", 0, disrupts=True, bound_s=_HOUR, away_s=600),
+        TaskAction(REBOOT, 0, disrupts=True, bound_s=_HOUR, away_s=600),
         TaskAction("profile", 0, disrupts=True, bound_s=6 * _HOUR),
         TaskAction("redeploy", 0, disrupts=True, bound_s=6 * _HOUR),
         TaskAction("repair-link", 0, disrupts=True, bound_s=7 * _DAY),

@@ -31,6 +31,7 @@ class Rules:
         turn_s: how long a turn is; as long as the pause after it.
         unasked_s: a machine's wait for its reboot ends after this time without a question.
         patience_s: an instance not heard from for this long is not counted on.
+        reboot_away_s: a reboot takes a host away for at most this long, when all goes well.
     """
 
     settle_s: float = 5.0
@@ -41,6 +42,7 @@ class Rules:
     turn_s: float = 600.0
     unasked_s: float = 900.0
     patience_s: float = 270.0
+    reboot_away_s: float = 600.0
 
 
 @dataclass(slots=True)
@@ -74,7 +76,7 @@ class TaskLedger:
     @classmethod
     def empty(cls, rules: Rules, locations: Iterable[str], budgets: Budgets | None = None) -> TaskLedger:
         """A ledger without tasks."""
-        picture = InstanceIndex(budgets or Budgets(), rules.patience_s)
+        picture = InstanceIndex(budgets or Budgets(), rules.patience_s, rules.reboot_away_s)
         return cls(picture, DomainLimits(), rules, frozenset(locations))
 
     def put_task(self, task: Task) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from cms.ledger.actions import ACTIONS
 from cms.ledger.instances import InstanceKey, Standing
 from cms.ledger.limits import DomainLimits
 from cms.ledger.picture import InstanceIndex
@@ -120,7 +119,7 @@ def _away_s(tasks: Sequence[Task], picture: InstanceIndex) -> dict[InstanceKey, 
     """The instances that tasks take down, and for how long."""
     keys: dict[InstanceKey, float] = {}
     for task in tasks:
-        away_s = ACTIONS[task.action].away_s
+        away_s = picture.action_away_s(task.action)
         for key in picture.disrupted_by(task):
             keys[key] = max(keys.get(key, 0.0), away_s)
     return keys

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from itertools import islice
 from typing import Final, NamedTuple
 
-from cms.ledger.actions import ACTIONS
+from cms.ledger.actions import ACTIONS, REBOOT
 from cms.ledger.budgets import Budget, Budgets
 from cms.ledger.hearing import Hearing
 from cms.ledger.instances import Instance, InstanceKey, Standing
@@ -60,8 +60,8 @@ class InstanceIndex:
         unrecorded: instances that a record of the ledger may not have as they are; None: nobody records.
     """
 
-    def __init__(self, budgets: Budgets, patience_s: float) -> None:
-        self.budgets, self.hearing = budgets, Hearing(patience_s)
+    def __init__(self, budgets: Budgets, patience_s: float, reboot_away_s: float) -> None:
+        self.budgets, self.hearing, self._reboot_away_s = budgets, Hearing(patience_s), reboot_away_s
         self.instances: dict[InstanceKey, Instance] = {}
         self.certain: frozenset[str] = frozenset()
         self.tallies: dict[str, BudgetTally] = {}
@@ -136,7 +136,7 @@ class InstanceIndex:
 
     def hold(self, task: Task) -> None:
         """A task takes its hosts and instances out of the budgets."""
-        self._needs[task.id], self._away_s[task.id] = task.need, ACTIONS[task.action].away_s
+        self._needs[task.id], self._away_s[task.id] = task.need, self.action_away_s(task.action)
         for host in task.hosts:
             self._host_holders.setdefault(host, set()).add(task.id)
         for key in task.instances:
@@ -163,6 +163,10 @@ class InstanceIndex:
         none: set[str] = set()
         by_host = self._host_holders.get(instance.host, none)
         return by_host | self._own_holders.get(instance.key, none)
+
+    def action_away_s(self, action: str) -> float:
+        """For how long work of this kind takes a host away, when all goes well; how long a reboot does is a setting."""
+        return self._reboot_away_s if action == REBOOT else ACTIONS[action].away_s
 
     def away_s(self, instance: Instance, but: Collection[str] = ()) -> float:
         """For how long the longest work that holds it takes it away; 0: nothing holds it. `but`: not these tasks."""

@@ -24,7 +24,7 @@ class Scene:
 
     def __init__(self) -> None:
         self.clock = ManualClock()
-        self.picture = InstanceIndex(Budgets(), 270.0)
+        self.picture = InstanceIndex(Budgets(), 270.0, 600.0)
         self.location = HqLocationFollower("ams", Client(["127.0.0.1:9"]), self.picture, self.clock, lambda: None)
 
     def synced(self, *instances: model.Instance, epoch: str = "e1") -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
@@ -24,10 +24,13 @@ from tests.cms.test_hqctl import hqctl
 NOW = 1_000_000.0
 
 
-def ledger(*tasks: Task, most: int = 2) -> TaskLedger:
+_RULES: Final = Rules()
+
+
+def ledger(*tasks: Task, most: int = 2, rules: Rules = _RULES) -> TaskLedger:
     """Ten instances of web, one a host; `most` of them may be unavailable."""
     budgets = Budgets([Budget("web", "web", max_unavailable=Amount(most))])
-    book = TaskLedger.empty(Rules(), ["ams"], budgets)
+    book = TaskLedger.empty(rules, ["ams"], budgets)
     book.picture.believe(["ams"])
     for number in range(10):
         key = InstanceKey("ams", f"i{number}")
@@ -165,6 +168,13 @@ def test_repairs_need_no_window_and_urgent_work_heeds_no_freeze() -> None:
     assert [granted(need, repairs=True) for need in Need] == [False, True, False, False]
 
 
+@pytest.mark.parametrize("need", list(Need))
+def test_a_freeze_of_the_cms_is_for_everybody(need: Need) -> None:
+    book = ledger(task(1, 1, need=need))
+    book.closed = "frozen"
+    assert events(book) == []
+
+
 def test_an_ok_that_nobody_confirmed_ends_with_its_window() -> None:
     book = ledger(task(0, 0, **PROVISIONAL))
     assert events(book) == []
@@ -190,9 +200,9 @@ async def test_who_may_repair_is_configured_and_an_operator_can_make_a_task_urge
         assert "made urgent by ann: leaking" in (await hqctl(cms, "disruptions", "why", "planned"))[1]
 
 
-def brief_ledger(*tasks: Task) -> TaskLedger:
+def brief_ledger(*tasks: Task, rules: Rules = _RULES) -> TaskLedger:
     """At most two of ten may be unavailable, five for work of at most 15 minutes."""
-    book = ledger(*tasks)
+    book = ledger(*tasks, rules=rules)
     before = book.picture.budgets.by_name["web"]
     budget = replace(before, brief=Amount(50, is_percent=True), within_s=900.0)
     book.rule(Budgets([budget]), [before, budget])
@@ -208,6 +218,12 @@ def test_brief_work_may_take_more_and_other_work_may_not() -> None:
     assert [change.task_id for change in events(book)] == ["t0", "t1", "t2", "t3", "t4"]
     long = [replace(task(n, n), action="redeploy") for n in range(4)]
     assert [change.task_id for change in events(brief_ledger(*long))] == ["t0", "t1"]
+
+
+@pytest.mark.parametrize(("away_s", "granted"), [(600.0, 5), (900.0, 5), (901.0, 2)])
+def test_how_long_a_reboot_takes_decides_whether_it_is_brief(away_s: float, granted: int) -> None:
+    book = brief_ledger(*(task(n, n) for n in range(7)), rules=Rules(reboot_away_s=away_s))
+    assert len(events(book)) == granted
 
 
 @pytest.mark.parametrize("state", [State.WAITING, State.PROVISIONAL])

@@ -13,6 +13,7 @@ from cms.ledger.book import Rules
 from cms.ledger.limits import Site
 from tests.cms.cloud import Cms, service_of
 from tests.cms.test_hqctl import hqctl
+from tests.support.sample_instances import eventually
 
 QUICK = Rules(settle_s=0.2)
 
@@ -79,8 +80,12 @@ async def test_a_group_whose_windows_never_meet_is_impossible_and_says_so() -> N
         assert "the windows a, b never meet: this request cannot begin at any time" in dry["message"]
         for task, host in (("g1", "h0"), ("g2", "h1")):
             await cms.ask(task, host, host_group_id="g")
-        why = (await cms.call("GET", "/g1")).body
-        assert why["status"] == "in-process"
+
+        async def says_so() -> bool:
+            why = (await cms.call("GET", "/g1")).body
+            return why["status"] == "in-process" and "the windows a, b never meet" in why["message"]
+
+        await eventually(says_so, 20.0, "the group to be told that its windows never meet")
 
 
 @pytest.mark.long
