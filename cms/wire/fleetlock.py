@@ -9,6 +9,7 @@ import json
 import re
 from contextlib import suppress
 from typing import Any, Final, NamedTuple
+from urllib.parse import unquote
 
 from cms.checks import check_hosts
 from cms.leave import TaskService
@@ -25,10 +26,19 @@ from serving.rights.rules import LOCK
 from serving.rights.stored import encode_access
 from serving.standard.site import SiteAnswer, SiteRequest
 
-PATHS: Final = ("/v1/pre-reboot", "/v1/steady-state")
+CALLS: Final = ("pre-reboot", "steady-state")
+_path = re.compile(rf"(?:/fleetlock/([^/]+))?/v1/({'|'.join(CALLS)})/?").fullmatch
 _HEADER: Final = b"fleet-lock-protocol"
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _is_group = re.compile(r"[A-Za-z0-9.-]{1,100}").fullmatch
+_is_machine_id = re.compile(r"[0-9a-f]{32}").fullmatch
+
+
+class LockPath(NamedTuple):
+    """One of the two calls, and the node that the path names; empty: none."""
+
+    call: str
+    node: str
 
 
 class NodeLock(NamedTuple):
@@ -47,6 +57,11 @@ class FleetLock:
 
     async def lock(self, wanted: NodeLock, call: Call) -> SiteAnswer:
         """200: the machine may reboot, and this is final. 409: it waits, and asks again."""
+        if _is_machine_id(wanted.id) and not self._leave.desk.book.picture.instances_on(wanted.id):
+            words = (
+                f"{wanted.id} is a machine's number, not a node that HQ knows: send to /fleetlock/NODE/v1/pre-reboot"
+            )
+            raise invalid("client_params.id", words)
         task = ledger_pb2.Task(
             id=_task_of(wanted),
             type="automated",
@@ -76,7 +91,16 @@ class FleetLock:
         return SiteAnswer(200, [_JSON], json_bytes({"message": f"{wanted.id} is not locked"}))
 
 
-def parse_lock(request: SiteRequest, max_depth: int) -> NodeLock:
+def lock_path(path: str) -> LockPath | None:
+    """Which call a path is; None: none of the protocol's.
+
+    The node may be named by the path, for clients that cannot choose their id: Zincati's is a number.
+    """
+    found = _path(path)
+    return LockPath(found[2], unquote(found[1] or "")) if found else None
+
+
+def parse_lock(request: SiteRequest, at: LockPath, max_depth: int) -> NodeLock:
     """Raises InvalidRequest, naming the field."""
     if request.headers.get(_HEADER) != b"true":
         raise invalid("fleet-lock-protocol", "send the header `fleet-lock-protocol: true`")
@@ -91,10 +115,13 @@ def parse_lock(request: SiteRequest, max_depth: int) -> NodeLock:
     node, group = said.get("id"), said.get("group")
     if not isinstance(node, str):
         raise invalid("client_params.id", "must be a string: the node's name as HQ knows it")
-    check_hosts([node], "client_params.id")
+    if at.node:
+        check_hosts([at.node], "the node in the path")
+    else:
+        check_hosts([node], "client_params.id")
     if not (isinstance(group, str) and _is_group(group)):
         raise invalid("client_params.group", "use 1 to 100 letters, digits and .-")
-    return NodeLock(node, group)
+    return NodeLock(at.node or node, group)
 
 
 def refusal_words(error: ServiceError) -> dict[str, Any]:

@@ -39,7 +39,7 @@ def target(path: str) -> TaskPath:
     if found is None:
         raise NotFound(
             f"there is no {path[:200]!r}: the API is /v1.0/tasks to /v1.4/tasks, and FleetLock's /v1/pre-reboot and "
-            "/v1/steady-state"
+            "/v1/steady-state, also below /fleetlock/NODE"
         )
     try:
         task_id = unquote_to_bytes(found[2] or "").decode()

@@ -11,8 +11,8 @@ from cms.leave import NotConfirmed, TaskService
 from cms.ledger.actions import actions_since
 from cms.permits import OWN_TASK, owner_of
 from cms.wire.answers import error_body, json_bytes, listed_task, verdict
-from cms.wire.fleetlock import PATHS as LOCK_PATHS
-from cms.wire.fleetlock import FleetLock, NodeLock, parse_lock, refusal_words
+from cms.wire.fleetlock import CALLS as LOCK_CALLS
+from cms.wire.fleetlock import FleetLock, NodeLock, lock_path, parse_lock, refusal_words
 from cms.wire.reading import TaskPath, is_dry_run, parse_task, target
 from serving import error_statuses
 from serving.calls.methods import Call, UnaryMethod
@@ -63,7 +63,7 @@ class WireApi:
             self._call("PreReboot", locks.lock, LOCK, locks.reach),
             self._call("SteadyState", locks.unlock, LOCK, locks.reach),
         )
-        self._locks = dict(zip(LOCK_PATHS, calls, strict=True))
+        self._locks = dict(zip(LOCK_CALLS, calls, strict=True))
         self.answers: dict[str, int] = {}
 
     async def __call__(self, request: SiteRequest) -> SiteAnswer:
@@ -78,11 +78,13 @@ class WireApi:
         return answer
 
     async def _answer(self, request: SiteRequest) -> SiteAnswer:
-        lock = self._locks.get(request.path.rstrip("/"))
+        lock = lock_path(request.path)
         if lock is not None:
             if request.method != "POST":
                 raise MethodNotAllowed(request.method, "POST")
-            return await lock(parse_lock(request, self._shared.limits.max_json_depth), request.call)
+            return await self._locks[lock.call](
+                parse_lock(request, lock, self._shared.limits.max_json_depth), request.call
+            )
         at = target(request.path)
         kind = "confirm" if at.is_confirm else "task" if at.task_id else "list"
         method = "GET" if request.method == "HEAD" else request.method
@@ -172,8 +174,8 @@ class WireApi:
             headers.append((b"allow", error.allowed.encode()))
         if status == 401:
             headers.append((b"www-authenticate", b"Bearer"))
-        is_lock = request.path.rstrip("/") in LOCK_PATHS
-        return SiteAnswer(status, headers, json_bytes(refusal_words(error)) if is_lock else error_body(error))
+        body = error_body(error) if lock_path(request.path) is None else json_bytes(refusal_words(error))
+        return SiteAnswer(status, headers, body)
 
 
 def _json(status: int, value: object) -> SiteAnswer:

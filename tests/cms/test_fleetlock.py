@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import closing
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import pytest
 
 from cms.ledger.book import Rules
-from cms.wire.fleetlock import parse_lock, refusal_words
+from cms.wire.fleetlock import lock_path, parse_lock, refusal_words
 from serving.errors import InvalidRequest
 from serving.standard.site import SiteRequest
 from tests.cms.cloud import Cms, cloud, known, service_of
@@ -132,8 +135,10 @@ async def test_a_wait_that_is_repeated_keeps_its_place() -> None:
 )
 def test_what_is_malformed_is_refused_and_names_the_field(body: str, field: str) -> None:
     request = SiteRequest("POST", "/v1/pre-reboot", b"", {b"fleet-lock-protocol": b"true"}, "cms", body.encode())
+    at = lock_path(request.path)
+    assert at is not None
     with pytest.raises(InvalidRequest) as refused:
-        parse_lock(request, 20)
+        parse_lock(request, at, 20)
     assert field in refusal_words(refused.value)["value"]
 
 
@@ -183,6 +188,71 @@ async def test_the_pages_words_are_understood_as_written() -> None:
         assert first == {"message": "granted"}
         assert second["kind"] == "failed_lock"
         assert third == {"message": "node-1 is not locked"}
+
+
+# --- Zincati, the update agent of Fedora CoreOS
+
+
+class Zincati:
+    """What it says and when, by its documents: it unlocks until that succeeds, looks for updates, and locks until it
+    may reboot. Its id is a number; the node is named by `base_url`.
+    """
+
+    def __init__(self, cms: Cms, base_path: str, number: int) -> None:
+        self._url = urlsplit(urljoin(f"http://127.0.0.1:{cms.port}{base_path}", "v1/"))
+        self._body = json.dumps({"client_params": {"id": f"{number:032x}", "group": "default"}}, indent=2)
+        self.refusals: list[dict[str, str]] = []
+
+    async def initialize(self) -> None:
+        """Until what it may hold is given back."""
+        await eventually(self._steady_state, 20.0, "the lock to be given back")
+
+    async def update(self) -> None:
+        """Until it may reboot."""
+        await eventually(self._pre_reboot, 20.0, "the reboot to be allowed")
+
+    async def _steady_state(self) -> bool:
+        return await asyncio.to_thread(self._succeeds, "steady-state")
+
+    async def _pre_reboot(self) -> bool:
+        return await asyncio.to_thread(self._succeeds, "pre-reboot")
+
+    def _succeeds(self, call: str) -> bool:
+        with closing(HTTPConnection(self._url.netloc, timeout=10)) as connection:
+            connection.request("POST", self._url.path + call, self._body, {"fleet-lock-protocol": "true"})
+            answer = connection.getresponse()
+            said = answer.read()
+        if 200 <= answer.status < 300:
+            return True
+        refusal = json.loads(said)
+        assert refusal["kind"], "it counts its refusals by this word"
+        self.refusals.append(refusal)
+        return False
+
+
+@pytest.mark.long
+async def test_zincati_names_its_node_by_its_base_url() -> None:
+    async with service_of(10) as (_, cms):
+        first, second = (Zincati(cms, f"/fleetlock/h{n}/", n + 1) for n in range(2))
+        await first.initialize()
+        await second.initialize()
+        await first.update()
+        second_updates = asyncio.create_task(second.update())
+        await eventually(lambda: second.refusals, 20.0, "the second one to be refused")
+        assert "fleetlock-h0 (reboot) holds 1" in second.refusals[0]["value"]
+        assert not second_updates.done()
+        await first.initialize()  # it has rebooted
+        await second_updates
+        assert list(cms.server.desk.tasks.keys()) == ["fleetlock-h1"]
+
+
+async def test_a_number_that_is_no_node_is_told_how_to_name_one() -> None:
+    """It would be granted at once: nothing is known to run there."""
+    async with service_of(3) as (_, cms):
+        code, refusal = await curl(cms, "pre-reboot", lock("c988d2509fdf5cdcbed39037c56406fb"))
+        assert (code, cms.server.desk.tasks.keys()) == (400, set())
+        assert "send to /fleetlock/NODE/v1/pre-reboot" in refusal["value"]
+        assert (await curl(cms, "steady-state", lock("c988d2509fdf5cdcbed39037c56406fb")))[0] == 200
 
 
 # --- the script for machines whose packages ask for a reboot
