@@ -38,6 +38,7 @@ from wallepb.v1.project_pb2 import (
 )
 
 ASK_MS: Final = 30 * 60_000  # all must have agreed within it
+CLOSED_MS: Final = 24 * 3_600_000  # so long it waits for a calendar to open
 WORK_MS: Final = 60 * 60_000  # the hour within which hosts are out of reach
 
 
@@ -111,11 +112,25 @@ def advance(scenario: Scenario, event: ScenarioEvent, now_ms: int, message: str 
 
 
 def event_by_time(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
-    if scenario.stage in _ASKING and now_ms - scenario.since_ms >= ASK_MS:
+    if scenario.stage in _ASKING and now_ms - _asks_since_ms(scenario, now_ms) >= ASK_MS:
         return ScenarioEvent.TOO_LATE
     if scenario.stage == SCENARIO_STAGE_WORKING and now_ms - scenario.since_ms >= WORK_MS:
         return ScenarioEvent.HOUR_OVER
     return None
+
+
+def _asks_since_ms(scenario: Scenario, now_ms: int) -> int:
+    """The 30 minutes begin when the calendars of the CMSs open, within a day.
+
+    No ok is kept for the work until another's window: one CMS would hold its hosts for hours. And nothing heals the
+    hosts meanwhile, so the work does not wait for the end of a long freeze.
+    """
+    opens_ms = max((task.opens_ms for _, task in tasks(scenario)), default=0)
+    is_closed = now_ms < opens_ms
+    is_held = any(task.verdict == VERDICT_OK for _, task in tasks(scenario))
+    if opens_ms > scenario.since_ms + CLOSED_MS or (is_closed and is_held):
+        return scenario.since_ms
+    return max(scenario.since_ms, opens_ms)
 
 
 _KIND = OPERATION_KIND_TEMPORARY_UNREACHABLE

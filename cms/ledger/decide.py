@@ -9,8 +9,10 @@ does not need stays available to others.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 from cms.ledger.book import TaskLedger
@@ -259,7 +261,10 @@ def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: 
         return []
     if opening.at is None:
         return [Obstacle("window", opening.name, WaitCause.IMPOSSIBLE, text=opening.why)]
-    return [Obstacle("window", opening.name, WaitCause.CLOSED, text=opening.why, retry_s=opening.at - wall)]
+    # Not "in 3 h": whoever stores what a task waits for would write it anew each minute.
+    at = datetime.fromtimestamp(math.ceil(opening.at / 60) * 60, UTC)
+    text = f"{opening.why}; work may begin on {at:%a %Y-%m-%d at %H:%M} UTC"
+    return [Obstacle("window", opening.name, WaitCause.CLOSED, text=text, retry_s=opening.at - wall)]
 
 
 def _claim(book: TaskLedger, tasks: Sequence[Task]) -> Claim:

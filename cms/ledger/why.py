@@ -73,10 +73,11 @@ class LimitView(NamedTuple):
 
 @dataclass(slots=True)
 class Why:
-    """Why a task is in its state."""
+    """Why a task is in its state. `opens_in_s`: work on it may not begin before, whatever else is in the way."""
 
     message: str
     retry_after_s: int = 0
+    opens_in_s: int = 0
     budgets: list[BudgetView] = field(default_factory=list)
     limits: list[LimitView] = field(default_factory=list)
 
@@ -181,7 +182,8 @@ def _with_facts(
     working = [task for task in tasks if task.disrupts]
     claim = claim_of(working, book.picture, book.limits, book.locations)
     blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
-    why = Why(words, retry_s)
+    opens_in_s = max((math.ceil(one.retry_s) for one in obstacles if one.wait is WaitCause.CLOSED), default=0)
+    why = Why(words, retry_s, opens_in_s)
     for name in sorted(claim.all):
         why.budgets.append(view(book, name, claim, blocks=("budget", name) in blocking))
     for name in sorted(claim.domains):
@@ -214,8 +216,7 @@ def _words(book: TaskLedger, obstacle: Obstacle) -> str:
 def _window_words(obstacle: Obstacle) -> str:
     if obstacle.wait is WaitCause.IMPOSSIBLE:
         return f"{obstacle.text}: this request cannot begin at any time. Split it, or change the windows"
-    hours, minutes = divmod(math.ceil(obstacle.retry_s / 60), 60)
-    return f"{obstacle.text}; work may begin in {hours}h{minutes:02}m"
+    return obstacle.text
 
 
 def _culprits(seen: BudgetView) -> str:

@@ -31,6 +31,8 @@ def verdict(record: ledger_pb2.Task, why: Why, clock: Clock, status: str = "") -
     }
     if why.retry_after_s:
         details["retry_after_s"] = why.retry_after_s
+    if why.opens_in_s:
+        details["opens_in_s"] = why.opens_in_s
     return {
         "id": record.id,
         "hosts": list(record.host),

@@ -14,6 +14,7 @@ from cms.ledger.limits import Site
 from tests.cms.cloud import Cms, service_of
 from tests.cms.test_hqctl import hqctl
 from tests.support.sample_instances import eventually
+from walle.approval.protocol import answer_of
 
 QUICK = Rules(settle_s=0.2)
 
@@ -22,6 +23,10 @@ def around(hours: float) -> tuple[str, str]:
     """An hour of the day that begins so long from now (UTC)."""
     begin = datetime.now(UTC) + timedelta(hours=hours)
     return f"{begin:%H:%M}", f"{begin + timedelta(hours=1):%H:%M}"
+
+
+def in_three_hours() -> str:
+    return f"{datetime.now(UTC) + timedelta(hours=3):%a %Y-%m-%d at %H:%M}"
 
 
 def window(name: str, hours: float, **more: Any) -> dict[str, Any]:
@@ -45,8 +50,9 @@ async def test_work_waits_for_its_window_says_when_it_opens_and_stands_in_nobody
         await put(cms, window("nights", 3, service="web"))
         waits = (await cms.ask("t1", "h0")).body
         assert waits["status"] == "in-process"
-        assert "window nights is closed; work may begin in 3h00m" in waits["message"]
+        assert f"window nights is closed; work may begin on {in_three_hours()} UTC" in waits["message"]
         assert 3 * 3600 - 90 < waits["details"]["retry_after_s"] <= 3 * 3600
+        assert answer_of("t1", waits).opens_in_s == waits["details"]["retry_after_s"]
         await put(cms, window("nights", 3, service="mail"))
         await cms.becomes("t1", "ok")  # nobody had to ask
         assert (await cms.ask("t2", "h9")).body["status"] == "ok"  # no instance of web is there
@@ -65,7 +71,7 @@ async def test_an_ok_that_is_not_confirmed_ends_with_its_window() -> None:
         await put(cms, freeze("all"))
         refused = await cms.call("POST", "/t/confirm", {})
         assert refused.status == 409
-        assert "freeze of all: year end; work may begin in" in refused.body["message"]
+        assert "freeze of all: year end; work may begin on " in refused.body["message"]
         assert (await cms.call_connect("DeleteWindows", {"name": "all"})).status == 200
         await cms.becomes("t", "ok")
         assert (await cms.call("POST", "/t/confirm", {})).status == 200

@@ -62,11 +62,17 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CmsAnswer:
-    """What a CMS says. `provisional`: it wants to be asked once more just before the work (`confirm`)."""
+    """What a CMS says.
+
+    Attributes:
+        provisional: it wants to be asked once more just before the work (`confirm`).
+        opens_in_s: its calendar lets the work begin then; 0: it is not the calendar that is in the way.
+    """
 
     verdict: Verdict
     message: str = ""
     provisional: bool = False
+    opens_in_s: int = 0
 
 
 class CmsPort(Protocol):
@@ -107,6 +113,7 @@ def action_name(kind: OperationKind) -> str:
     return NAMES[kind]
 
 
+_LONGEST_S: Final = 366 * 86_400
 _STATUSES: Final[dict[str, Verdict]] = {
     "ok": VERDICT_OK,
     "in-process": VERDICT_IN_PROCESS,
@@ -140,8 +147,13 @@ def answer_of(task_id: str, answer: Any) -> CmsAnswer:
     if not isinstance(message, str | None):
         raise CmsFailure(f"the answer breaks the schema: message is {message!r}")
     _check_hosts(task)
-    provisional = isinstance(details, dict) and details.get("provisional") is True
-    return CmsAnswer(_STATUSES[status], truncate_text(message or ""), provisional)
+    if not isinstance(details, dict):
+        details = {}
+    opens_in_s = details.get("opens_in_s")
+    if not (isinstance(opens_in_s, int) and 0 < opens_in_s < _LONGEST_S):
+        opens_in_s = 0
+    provisional = details.get("provisional") is True
+    return CmsAnswer(_STATUSES[status], truncate_text(message or ""), provisional, opens_in_s)
 
 
 def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:

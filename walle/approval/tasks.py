@@ -21,6 +21,7 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Cms
 
+_A_MINUTE_MS: Final = 60_000
 AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the previous one
 _TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
@@ -123,8 +124,10 @@ def task_to_retry(task: Task, now_ms: int, pause_ms: int) -> Task:
     return Task(id=task_id, cms=task.cms, not_before_ms=now_ms + pause_ms, message=message)
 
 
-def task_after_answer(task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool) -> Task:
-    """The task after an answer of its CMS."""
+def task_after_answer(
+    task: Task, verdict: Verdict, message: str, now_ms: int, *, provisional: bool, opens_in_s: int = 0
+) -> Task:
+    """The task after an answer of its CMS. `opens_in_s`: as in CmsAnswer."""
     changed = Task()
     changed.CopyFrom(task)
     changed.created, changed.verdict, changed.message, changed.provisional = (
@@ -134,9 +137,18 @@ def task_after_answer(task: Task, verdict: Verdict, message: str, now_ms: int, *
         provisional,
     )
     changed.confirmed = task.confirmed and verdict == VERDICT_OK
+    changed.opens_ms = _opening_ms(task, opens_in_s, now_ms)
     if verdict == VERDICT_OK and task.verdict != VERDICT_OK:
         changed.ok_since_ms = now_ms
     return changed
+
+
+def _opening_ms(task: Task, opens_in_s: int, now_ms: int) -> int:
+    """When the calendar opens, or did. To a minute: each answer says it a little otherwise, and all would be stored."""
+    if not opens_in_s:
+        return min(task.opens_ms, now_ms)
+    opens_ms = now_ms + opens_in_s * 1000
+    return task.opens_ms if abs(opens_ms - task.opens_ms) < _A_MINUTE_MS else opens_ms
 
 
 def task_after_loss(task: Task) -> Task:

@@ -97,13 +97,22 @@ def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_
         return task_after_loss(task)
     if effect.do is Do.CONFIRM:
         return _confirmed_task(task, result, now_ms)
-    return task_after_answer(task, result.verdict, result.message, now_ms, provisional=result.provisional)
+    return task_after_answer(
+        task,
+        result.verdict,
+        result.message,
+        now_ms,
+        provisional=result.provisional,
+        opens_in_s=result.opens_in_s,
+    )
 
 
 def _confirmed_task(task: Task, result: CmsAnswer, now_ms: int) -> Task:
     """Anything but ok takes the ok back: the task keeps its place and waits again."""
     verdict = result.verdict if result.verdict in (VERDICT_OK, VERDICT_REJECTED) else VERDICT_IN_PROCESS
-    changed = task_after_answer(task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK)
+    changed = task_after_answer(
+        task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK, opens_in_s=result.opens_in_s
+    )
     changed.confirmed = verdict == VERDICT_OK
     return changed
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
+from walle.approval.tasks import task_after_answer
 from walle.healing.operation import LEFT_TO_COLLECTOR_MS
 from walle.maintenance import (
     ASK_MS,
@@ -28,6 +29,7 @@ from wallepb.v1.host_pb2 import (
     VERDICT_REJECTED,
     Host,
     Task,
+    Verdict,
 )
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_SWITCH_MAINTENANCE,
@@ -95,6 +97,47 @@ def test_after_thirty_minutes_without_everybodys_leave_the_work_is_forbidden() -
     assert event_now(scenario, NOW_MS + ASK_MS - 1) is None
     assert event_now(scenario, NOW_MS + ASK_MS) is ScenarioEvent.TOO_LATE
     assert advance(scenario, ScenarioEvent.TOO_LATE, NOW_MS).ending == SCENARIO_STAGE_REFUSED
+
+
+HOUR_MS = 3_600_000
+
+
+@pytest.mark.parametrize(
+    ("opens_h", "others", "forbidden_h"),
+    [
+        (3, [], 3.5),
+        (3, [VERDICT_IN_PROCESS], 3.5),
+        (3, [VERDICT_OK], 0.5),  # that CMS would hold the hosts for hours
+        (25, [], 0.5),  # nothing would heal them for a day
+    ],
+)
+def test_the_thirty_minutes_begin_when_the_calendar_opens(
+    opens_h: float, others: list[Verdict], forbidden_h: float
+) -> None:
+    waits = Task(id="t", created=True, verdict=VERDICT_IN_PROCESS, opens_ms=NOW_MS + int(opens_h * HOUR_MS))
+    others_tasks = [Task(id=f"o{n}", created=True, verdict=verdict) for n, verdict in enumerate(others)]
+    scenario = a_scenario(SCENARIO_STAGE_ASKING, waits, *others_tasks)
+    at_ms = NOW_MS + int(forbidden_h * HOUR_MS)
+    assert event_now(scenario, at_ms - 1) is None
+    assert event_now(scenario, at_ms) is ScenarioEvent.TOO_LATE
+
+
+def test_once_the_calendar_has_opened_its_oks_are_waited_for() -> None:
+    opened = Task(id="t", created=True, verdict=VERDICT_OK, opens_ms=NOW_MS + 3 * HOUR_MS)
+    other = Task(id="o", created=True, verdict=VERDICT_IN_PROCESS)
+    assert event_now(a_scenario(SCENARIO_STAGE_ASKING, opened, other), NOW_MS + 3 * HOUR_MS + ASK_MS - 1) is None
+
+
+def test_when_a_calendar_opens_is_stored_once_and_is_now_when_its_windows_are_changed() -> None:
+    def answer(task: Task, opens_in_s: int, now_ms: int) -> Task:
+        return task_after_answer(task, VERDICT_IN_PROCESS, "", now_ms, provisional=False, opens_in_s=opens_in_s)
+
+    first = answer(Task(id="t"), 600, NOW_MS)
+    assert first.opens_ms == NOW_MS + 600_000
+    assert answer(first, 595, NOW_MS + 4_200) == first
+    assert answer(first, 0, NOW_MS + 60_000).opens_ms == NOW_MS + 60_000
+    assert answer(first, 0, NOW_MS + 900_000).opens_ms == NOW_MS + 600_000
+    assert answer(first, 3600, NOW_MS).opens_ms == NOW_MS + HOUR_MS
 
 
 def test_an_ok_that_is_withdrawn_gives_no_more_time() -> None:
