@@ -116,7 +116,7 @@ judges: setup ## Foreign clients and suites judge the transport (ONLY=h2spec: on
 faults: setup ## Real processes under faults, and a checker (make faults DURATION=10m SEED=7 ETCD=3.4; OUT=DIR; OF=cms, nanny, walle, control)
 	@PYTHONPATH=.:proto:clients $(VENV)/python -m tests.rig $(or $(OF),faults) $(if $(DURATION),--duration $(DURATION)) \
 		$(if $(SEED),--seed $(SEED)) $(if $(ETCD),--etcd $(ETCD)) $(if $(OUT),--out $(OUT)) \
-		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls)
+		$(if $(NAMESPACES),--namespaces) $(if $(TLS),--tls) $(if $(BUG),--bug $(BUG))
 
 .PHONY: bench
 bench: compile ## HQ, an empty handler and raw etcd side by side (QUICK=1: 3 minutes; CASES=lookups,heartbeats; OUT=file.json)

@@ -1,4 +1,4 @@
-"""FLOOR, CALENDAR, STARVED, BOUNCE: what the CMS gives leave for, judged by what clients asked for and did.
+"""FLOOR, CALENDAR, STARVED, BOUNCE, WHOLE: what the CMS gives leave for, judged by what clients asked for and did.
 
 Nothing that the CMS says of itself is believed.
 """
@@ -30,6 +30,11 @@ BOUNCE = Promise(
     "no provisional ok is given and taken back for ever",
     "cms/ledger/decide.py (_take_back, withdrawals)",
 )
+WHOLE = Promise(
+    "WHOLE",
+    "tasks of a group become final together",
+    "cms/ledger/decide.py (confirm), cms/moves.py",
+)
 MOST_TAKEN_BACK = 20
 
 
@@ -40,6 +45,7 @@ class Work:
     Attributes:
         is_brief: it was asked for as work that takes a few minutes.
         is_exempt: repairs and urgent work, for which the calendar is always open.
+        group: it was to begin together with others of this name.
     """
 
     task: str
@@ -48,6 +54,7 @@ class Work:
     ended: float
     is_brief: bool = False
     is_exempt: bool = False
+    group: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,3 +136,14 @@ def check_asks(asks: Sequence[Ask], ended: float, patience_s: float) -> Iterator
             yield STARVED.broken(f"{ask.task} waited for {waited_s:.0f} s", ask)
         if ask.taken_back > MOST_TAKEN_BACK:
             yield BOUNCE.broken(f"the ok of {ask.task} was taken back {ask.taken_back} times", ask)
+
+
+def check_groups(works: Sequence[Work], sizes: Mapping[str, int]) -> Iterator[Violation]:
+    """`sizes`: how many tasks each group has."""
+    groups: dict[str, list[Work]] = {}
+    for work in works:
+        if work.group:
+            groups.setdefault(work.group, []).append(work)
+    for name, begun in groups.items():
+        if len(begun) < sizes[name] or len({work.began for work in begun}) > 1:
+            yield WHOLE.broken(f"{len(begun)} of {sizes[name]} tasks of {name} began, not all at once", *begun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,13 +12,16 @@ from tests.checker.leave import (
     FLOOR,
     MOST_TAKEN_BACK,
     STARVED,
+    WHOLE,
     Ask,
     Service,
     Work,
     check,
     check_asks,
     check_calendar,
+    check_groups,
 )
+from tests.cms.test_seeded_bugs import BUGS_IN_PROCESSES
 from tests.rig.cms_run import CmsRun
 
 WEB = Service("web", {"web-0": "h0", "web-1": "h1", "web-2": "h2"}, frozenset({"web-2"}), 1)
@@ -31,6 +35,16 @@ async def test_no_floor_is_broken_by_leave_whatever_is_killed_paused_or_cut_off(
     assert [str(one) for one in run.broken()] == []
     assert run.frozen[1] > run.frozen[0] > 0
     assert run.grants >= 2, run.answers  # a ledger that never grants is safe and useless
+
+
+@pytest.mark.long
+@pytest.mark.night
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize(("bug", "word"), BUGS_IN_PROCESSES, ids=lambda one: getattr(one, "__name__", one))
+async def test_it_finds_what_is_wrong_in_real_processes(bug: Any, word: str, tmp_path: Path) -> None:
+    run = CmsRun(tmp_path, seed=1, bug=bug.__name__)
+    await run.run(30.0)
+    assert word in {violation.word for violation in run.broken()}
 
 
 def test_the_checker_finds_two_works_that_break_a_floor_together() -> None:
@@ -67,3 +81,9 @@ def test_the_checker_blames_what_begins_in_a_freeze_who_waits_too_long_and_whose
     assert [one.what[:1] for one in check_calendar(works, [(4.0, 9.0)])] == ["a"]
     asks = [Ask("a", 0.0, 9.0), Ask("b", 0.0, None), Ask("c", 5.0, None, MOST_TAKEN_BACK + 1)]
     assert [one.promise for one in check_asks(asks, ended=11.0, patience_s=10.0)] == [STARVED, BOUNCE]
+
+
+@pytest.mark.parametrize(("begins", "blamed"), [((1.0, 1.0), False), ((1.0, 2.0), True), ((1.0,), True)])
+def test_the_checker_knows_which_tasks_begin_together(begins: tuple[float, ...], *, blamed: bool) -> None:
+    works = [Work(f"t{n}", ("h0",), began, 9.0, group="g") for n, began in enumerate(begins)]
+    assert [one.promise for one in check_groups(works, {"g": 2})] == [WHOLE] * blamed

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import pytest
 
 from cms.ledger import budgets, claims, decide
 from cms.ledger.book import TaskLedger
-from cms.ledger.calendar import Calendar
+from cms.ledger.calendar import Calendar, CalendarRule
 from cms.ledger.claim_cache import ClaimCache
-from cms.ledger.claims import Claim, claim_of
+from cms.ledger.claims import Claim, WaitCause, claim_of
 from cms.ledger.hearing import Hearing
 from cms.ledger.picture import Changed, InstanceIndex
 from cms.ledger.tally import BudgetTally, TallyPlace
 from cms.ledger.tasks import Task, UnitKey
 from control.amounts import Amount
+from tests.cms import need_day
 from tests.cms.histories import History
 from tests.cms.need_day import NeedDay
 
@@ -144,7 +146,53 @@ def takes_back_in_vain(patch: Patch) -> None:
     patch.setattr(claims.Round, "fits_without", lambda *_: True)
 
 
-# Need, brief work and the calendar: the bug, and the promise that is found broken in a day of the ledger.
+def a_closed_window_reserves(patch: Patch) -> None:
+    keep = decide._keep_waiting
+
+    def greedy(book: TaskLedger, decision: Any, unit: UnitKey, *rest: Any) -> bool:
+        has_kept = keep(book, decision, unit, *rest)
+        return has_kept or WaitCause.CLOSED in {one.wait for one in decision.waiting[unit].obstacles}
+
+    patch.setattr(decide, "_keep_waiting", greedy)
+
+
+def margins_are_forgotten(patch: Patch) -> None:
+    opening: Any = CalendarRule.opening
+    patch.setattr(
+        CalendarRule, "opening", lambda self, *rest, **more: opening(_without(self, margin_s=0.0), *rest, **more)
+    )
+
+
+def freezes_are_forgotten(patch: Patch) -> None:
+    opening: Any = CalendarRule.opening
+    patch.setattr(
+        CalendarRule, "opening", lambda self, *rest, **more: opening(_without(self, freezes=()), *rest, **more)
+    )
+
+
+def _without(rule: CalendarRule, **less: Any) -> CalendarRule:
+    return replace(rule, **less)
+
+
+def confirms_one_of_a_group(patch: Patch) -> None:
+    confirm = decide.confirm
+
+    def careless(*rest: Any) -> Any:
+        answer = confirm(*rest)
+        return answer if isinstance(answer, str) else answer[:1]
+
+    patch.setattr(need_day, "confirm", careless)
+
+
+def who_cannot_be_granted_has_the_turn(patch: Patch) -> None:
+    patch.setattr(decide, "_may_use_turn", lambda *_: True)
+
+
+def who_waited_long_is_taken_back(patch: Patch) -> None:
+    patch.setattr(TaskLedger, "has_aged", lambda *_: False)
+
+
+# Need, brief work, groups and the calendar: the bug, and the promise that is found broken in a day of the ledger.
 BUGS_OF_NEED: Final[tuple[tuple[Callable[[Patch], None], str], ...]] = (
     (all_work_is_brief, "FLOOR"),
     (brief_work_may_take_as_long_as_it_likes, "FLOOR"),
@@ -152,6 +200,26 @@ BUGS_OF_NEED: Final[tuple[tuple[Callable[[Patch], None], str], ...]] = (
     (an_ok_outlives_its_window, "CALENDAR"),
     (nobody_ever_has_a_turn, "STARVED"),
     (takes_back_in_vain, "BOUNCE"),
+    (a_closed_window_reserves, "STARVED"),
+    (margins_are_forgotten, "CALENDAR"),
+    (freezes_are_forgotten, "CALENDAR"),
+    (confirms_one_of_a_group, "WHOLE"),
+    (who_cannot_be_granted_has_the_turn, "STARVED"),
+    (who_waited_long_is_taken_back, "STARVED"),
+)
+
+
+def holds_outlive_their_tasks(patch: Patch) -> None:
+    patch.setattr(TaskLedger, "_release", lambda *_: None)
+
+
+# Found by a run of real processes, with the word.
+BUGS_IN_PROCESSES: Final[tuple[tuple[Callable[[Patch], None], str], ...]] = (
+    (rounds_to_the_unsafe_side, "FLOOR"),
+    (counts_what_somebody_holds, "FLOOR"),
+    (all_work_is_brief, "FLOOR"),
+    (freezes_are_forgotten, "CALENDAR"),
+    (holds_outlive_their_tasks, "STARVED"),
 )
 
 BUGS: Final[tuple[Callable[[Patch], None], ...]] = (

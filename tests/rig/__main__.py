@@ -111,9 +111,10 @@ def _of_a_controller(function: Callable[..., None]) -> click.Command:
 
 
 @_of_a_controller
-def cms(duration: float, seed: int | None, out: Path | None) -> None:
+@click.option("--bug", default="", help="One of tests/cms/test_seeded_bugs.py that the CMS has: it has to be found.")
+def cms(duration: float, seed: int | None, out: Path | None, bug: str) -> None:
     """The CMS: processes killed, paused, cut off from HQ and from etcd; no floor, freeze or wait is broken."""
-    run = CmsRun(*_begun("cms", duration, seed, out), say)
+    run = CmsRun(*_begun("cms", duration, seed, out), say, bug)
     _ran(run.run(duration))
     broken = [str(one) for one in run.broken()]
     per_minute = run.grants * 60 / duration

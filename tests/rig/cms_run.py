@@ -48,12 +48,14 @@ class CmsRun:
     """One run: `run`, then `broken`.
 
     Attributes:
+        bug: of tests/cms/test_seeded_bugs.py, which its processes have; empty: none.
         frozen: from when to when it is certain that there is a freeze.
     """
 
     directory: Path
     seed: int
     say: Callable[[str], None] = print
+    bug: str = ""
     works: list[Work] = field(default_factory=list)
     asks: list[Ask] = field(default_factory=list)
     services: list[Service] = field(default_factory=list)
@@ -114,7 +116,8 @@ class CmsRun:
         for name in ("cms-1", "cms-2"):
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
             to_hq = await stack.enter_async_context(Proxy(self._hq.grpc))
-            cms = ("cms.main", "serve", "--etcd", to_etcd.endpoint, "--location", f"ams={to_hq.endpoint}")
+            program = ("tests.cms.broken_cms", self.bug) if self.bug else ("cms.main",)
+            cms = (*program, "serve", "--etcd", to_etcd.endpoint, "--location", f"ams={to_hq.endpoint}")
             more = ("--term", f"{TERM_S:g}s", "--settle", "0.5s", "--lapse", "3s", "--fence", "500ms")
             process = await self._process(stack, name, (*cms, *more, *where))
             self._seats.append(Seat(process, to_etcd, to_hq))
