@@ -156,6 +156,96 @@ async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> No
     assert not (broken / "east-n03").exists()
 
 
+class Terminal:
+    """What the cloud says to type under a number, typed."""
+
+    def __init__(self, told: str) -> None:
+        planned = told.partition("planned work, in the same terminal:")[2]
+        self._parts = {one[0]: one for one in re.split(r"^  (?=\d\. )", planned, flags=re.MULTILINE)}
+        set_up = re.findall(r"^  export (.*)$", told, re.MULTILINE)
+        pairs = dict(word.split("=") for line in set_up for word in line.split())
+        self._env = {**ENV, **pairs, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+
+    def commands(self, number: int) -> list[str]:
+        return re.findall(r"^       (.*)$", self._parts[str(number)], re.MULTILINE)
+
+    async def type(self, command: str) -> tuple[int, str]:
+        """The exit code, and what was printed."""
+        running = await asyncio.create_subprocess_shell(
+            command, env=self._env, cwd=ROOT, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
+        )
+        return (await running.wait(), (await running.communicate())[0].decode())
+
+    async def ends(self, command: str, code: int = 0) -> None:
+        assert (found := await self.type(command))[0] == code, (command, found)
+
+    async def tells(self, command: str, *wanted: str) -> None:
+        """Type it until all of it is told."""
+        told = ""
+
+        async def is_told() -> bool:
+            nonlocal told
+            told = (await self.type(command))[1]
+            return all(one in told for one in wanted)
+
+        try:
+            await eventually(is_told, 120)
+        except AssertionError:
+            pytest.fail(f"{command}\n{told}")
+
+
+@pytest.mark.long
+@pytest.mark.timeout(900)
+async def test_planned_work_heeds_repairs_freezes_brief_budgets_and_bad_kernels(tmp_path: Path) -> None:
+    async with running_cloud(tmp_path) as cloud:
+        await cloud.shows("Ctrl-C stops everything", 200)
+        terminal = Terminal(cloud.output())
+        await a_repair_goes_before_planned_work(terminal)
+        await a_freeze_keeps_planned_work_and_no_repair(terminal)
+        await a_switch_takes_what_brief_work_may(terminal)
+        await a_planned_reboot_stops_at_a_bad_kernel(terminal)
+        assert await cloud.ends(signal.SIGINT) == 0
+
+
+async def a_repair_goes_before_planned_work(terminal: Terminal) -> None:
+    ask, touch, history, done = terminal.commands(4)
+    await terminal.ends(ask)
+    await terminal.ends(touch)
+    await terminal.tells(history, "taken back")
+    await terminal.tells("walle hosts get north-n07", "reboot", "done")
+    await terminal.ends(done)
+
+
+async def a_freeze_keeps_planned_work_and_no_repair(terminal: Terminal) -> None:
+    freeze, ask, touch, thaw, done = terminal.commands(5)
+    await terminal.ends(freeze)
+    await terminal.ends(ask, 8)
+    await terminal.ends(touch)
+    await terminal.tells("walle hosts get west-n07", "reboot", "done")
+    await terminal.tells("hqctl disruptions why in-freeze", "freeze of freeze: a quiet weekend")
+    await terminal.ends(thaw)
+    await terminal.tells("hqctl disruptions why in-freeze", "granted")
+    await terminal.ends(done)
+
+
+async def a_switch_takes_what_brief_work_may(terminal: Terminal) -> None:
+    ask, waits, budgets, begins, done = terminal.commands(6)
+    await terminal.ends(ask)
+    await terminal.tells(waits, "must keep 54 of 60")
+    await terminal.ends(budgets)
+    await terminal.tells(begins, "the work may begin")
+    await terminal.ends(done)
+
+
+async def a_planned_reboot_stops_at_a_bad_kernel(terminal: Terminal) -> None:
+    touch, add, get = terminal.commands(7)
+    await terminal.ends(touch)
+    await terminal.ends(add)
+    await terminal.tells(get, "stopped: 1 of 2 failed: east-n12")
+    for host in ("east-n13", "east-n14"):
+        assert "reboot" not in (await terminal.type(f"walle hosts get {host}"))[1]
+
+
 @pytest.mark.long
 async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:

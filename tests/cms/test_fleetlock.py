@@ -16,7 +16,7 @@ from cms.ledger.book import Rules
 from cms.wire.fleetlock import lock_path, parse_lock, refusal_words
 from serving.errors import InvalidRequest
 from serving.standard.site import SiteRequest
-from tests.cms.cloud import Cms, cloud, known, service_of
+from tests.cms.cloud import Cms, service_of
 from tests.cms.test_rights import guarded
 from tests.support.sample_instances import eventually
 
@@ -168,26 +168,6 @@ async def test_an_agent_locks_its_own_node_only(tmp_path: Path) -> None:
 async def lock_of(one: Any, who: str, path: str = "pre-reboot") -> int:
     said = {"fleet-lock-protocol": "true"}
     return int((await one.call(who, "POST", f"/v1/{path}", json.loads(lock("h0")), **said))[0])
-
-
-async def test_the_pages_words_are_understood_as_written() -> None:
-    page = (Path(__file__).parents[2] / "docs/cms.md").read_text()
-    section = page.partition("## Machines that update themselves")[2].partition("\n## ")[0]
-    words = section.split("```")[1].strip()
-    async with cloud() as made:
-        crew = await made.location("ams")
-        for number in (1, 2):
-            await crew.add(f"web-{number}", "web", f"node-{number}")
-        cms = await made.cms()
-        await known(cms, 2)
-        running = await asyncio.create_subprocess_shell(
-            words.replace("curl", "curl -s").replace("localhost:7280", f"127.0.0.1:{cms.port}"),
-            stdout=asyncio.subprocess.PIPE,
-        )
-        first, second, third = json.loads(f"[{(await running.communicate())[0].decode().replace('}{', '},{')}]")
-        assert first == {"message": "granted"}
-        assert second["kind"] == "failed_lock"
-        assert third == {"message": "node-1 is not locked"}
 
 
 # --- Zincati, the update agent of Fedora CoreOS

@@ -163,6 +163,22 @@ async def test_what_is_impossible_is_refused_dry_and_waited_for_otherwise() -> N
         await cms.becomes("t", "ok")
 
 
+async def test_a_host_may_have_a_new_task_before_the_old_one_is_deleted_and_tasks_may_overlap() -> None:
+    async with service_of(10) as (_, cms):
+        await cms.ask("reboot", "h0", failure="unreachable")
+        await cms.becomes("reboot", "ok")
+        await cms.ask("redeploy", "h0", action="redeploy")
+        await cms.becomes("redeploy", "ok")  # it costs nothing more
+        assert (await cms.ask("overlaps", "h0", "h1")).body["status"] == "in-process", "that takes one more"
+        await cms.call("DELETE", "/reboot")
+        assert (await cms.ask("other", "h2")).body["status"] == "in-process", "the new task holds the host"
+        await cms.call("DELETE", "/other")
+        await cms.call("DELETE", "/redeploy")
+        assert await cms.status("overlaps") == "in-process"
+        message = (await cms.call("GET", "/overlaps")).body["message"]
+        assert "cannot be granted even when all are ready" in message, "two of ten are more than a tenth"
+
+
 async def test_a_scale_up_does_not_block_itself() -> None:
     async with service_of(10) as (made, cms):
         for number in range(10, 15):

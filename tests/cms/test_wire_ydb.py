@@ -34,6 +34,7 @@ async def test_the_course_of_its_own_test_of_tasks() -> None:
         assert len(await _listed(cms)) == 2
         assert (await cms.call("DELETE", "/task-5")).status == 204
         assert (await cms.call("DELETE", "/task-5")).status == 404
+        assert (await cms.call("GET", "/task-5")).status == 404, "it is gone from both"
         await cms.becomes("task-6", "ok")
         assert await _listed(cms) == {"task-6": "ok"}
         assert (await cms.call("DELETE", "/task-6")).status == 204

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any, Final
 
 import grpc
@@ -15,7 +17,7 @@ from cmspb.v1.cms_stubs import CmsServiceStub
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tools.cloud.parts import NODES, sites
-from tools.cloud.setting import node_name
+from tools.cloud.setting import SERVICES, node_name
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_stubs import WalleServiceStub
@@ -29,6 +31,16 @@ _MOVED: Final = "east-n10"  # somebody's host, in another rack than the switch's
 EACH: Final = 4  # instances of the service in each location
 _AGAIN_S: Final = 0.2
 _TRIES: Final = 150
+
+
+def write_files(directory: Path) -> None:
+    """What the commands that the cloud prints apply: budgets that allow more for brief work, and a freeze."""
+    brief = {"maxUnavailable": "50%", "within": "15m"}
+    budgets = [{"name": one, "service": one, "maxUnavailable": "10%", "brief": brief} for one in SERVICES]
+    (directory / "brief.yaml").write_text(yaml.safe_dump_all(budgets))
+    begin = datetime.now(UTC).date()
+    period = {"begin": str(begin), "end": str(begin + timedelta(days=3)), "reason": "a quiet weekend"}
+    (directory / "freeze.yaml").write_text(yaml.safe_dump({"name": "freeze", "freeze": [period]}))
 
 
 async def fill(started: Mapping[str, str]) -> None:

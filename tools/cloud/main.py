@@ -17,7 +17,7 @@ from store.embedded import EtcdFailed, EtcdNotFound
 from tools.cloud import contents
 from tools.cloud.children import Child, ChildFailed
 from tools.cloud.ground import GroundTaken, ground
-from tools.cloud.parts import BROKEN, HOSTS_PER_RACK, NODES, PARTS, Known, Part
+from tools.cloud.parts import BAD_KERNEL, BROKEN, HOSTS_PER_RACK, NODES, PARTS, Known, Part
 from tools.cloud.setting import PER_SERVICE, ROOT, SERVICES, START_S, node_name
 from tools.cloud.stage import Refused, Stage
 
@@ -41,6 +41,30 @@ and in a terminal (docs/walle.md has a longer walk):
   export WALLE_SERVER={walle}
   touch {broken}/east-n08            # one host: it is rebooted with approval of the CMS, which removes the file
   walle hosts get east-n08
+
+planned work, in the same terminal:
+  export HQ_CMS={cms} HQ_RECORDER={recorder}
+  4. A repair goes before planned work: of each location, one rack at a time may be under work.
+       hqctl disruptions ask north-n02 --id new-kernel --provisional --reason 'new kernel'
+       touch {broken}/north-n07            # in another rack
+       hqctl history decisions new-kernel   # its ok was taken back, and comes again after the repair
+       hqctl disruptions done new-kernel
+  5. A freeze keeps planned work from beginning, and no repair.
+       hqctl windows apply -f {data}/freeze.yaml
+       hqctl disruptions ask west-n06 --id in-freeze --reason 'new kernel'   # exit code 8: it waits
+       touch {broken}/west-n07             # it is rebooted all the same
+       hqctl windows delete freeze
+       hqctl disruptions done in-freeze
+  6. A switch may take away half of a service for a quarter of an hour, where other work may take a tenth.
+       walle scenarios add switch-maintenance --switch s-west-r1 --ticket NET-9
+       walle scenarios get NET-9            # each service would lose ten of sixty
+       hqctl budget apply -f {data}/brief.yaml
+       walle scenarios get NET-9            # the work may begin
+       walle scenarios done NET-9
+  7. A planned reboot stops at a bad kernel.
+       touch {data}/bad-kernel/east-n12
+       walle scenarios add mass-reboot kernel-6.12 east-n11 east-n12 east-n13 east-n14 --ticket OPS-7
+       walle scenarios get kernel-6.12      # stopped at east-n12: neither east-n13 nor east-n14 was touched
 """
 
 
@@ -116,6 +140,7 @@ class Cloud:
         """Hosts that are named in a directory say nothing, until Wall-E's executor has removed the file."""
         broken = self._directory / BROKEN
         broken.mkdir()
+        (self._directory / BAD_KERNEL).mkdir()
         while True:
             await asyncio.sleep(_LOOK_S)
             for crew in self._stage.crews.values():
@@ -132,18 +157,21 @@ class Cloud:
             known = Known(self._directory, etcd, locations, stage.gateway.grpc, started)
             started[part.name] = await self._start(part, known)
             click.echo(f"  {part.name:<8} {started[part.name]}")
+        contents.write_files(self._directory)
         await contents.fill(started)
         if not self._trouble:
             await contents.second_version(started)
         else:
             await contents.trouble(started, self._darken)
-        shown = {name: started[name] for name in ("cms", "walle", "console")}
+        shown = {name: started[name] for name in ("cms", "walle", "console", "recorder")}
         shown["shop"] = (
             "(its newest version ends at once: that is the trouble)"
             if self._trouble
             else "(its second version was rolled out, one instance at a time, as its budget allows)"
         )
-        click.echo(_NEXT.format(gateway=stage.gateway.grpc, broken=self._directory / BROKEN, **shown))
+        click.echo(
+            _NEXT.format(gateway=stage.gateway.grpc, data=self._directory, broken=self._directory / BROKEN, **shown)
+        )
         click.echo("Ctrl-C stops everything.")
 
     async def _darken(self) -> None:

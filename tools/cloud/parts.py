@@ -14,6 +14,7 @@ from tools.cloud.setting import SERVICES, node_name
 NODES: Final = {"east": 15, "north": 15, "west": 10}
 HOSTS_PER_RACK: Final = 5
 BROKEN: Final = "broken"  # a directory: hosts that are named in it are silent
+BAD_KERNEL: Final = "bad-kernel"  # a directory: hosts that are named in it do not boot
 GRPC: Final = r"listening: gRPC ([^\s,]+)"
 HTTP: Final = r"listening: gRPC \S+ HTTP (\S+)"
 _FREE: Final = ("--grpc=127.0.0.1:0", "--http=127.0.0.1:0", "--grace=1s")
@@ -74,10 +75,11 @@ def write_sites(path: Path) -> Path:
 def write_executors(path: Path, server: str, cms: str) -> Path:
     """How Wall-E reboots a simulated host: its file among the broken ones goes, and it is reported fine.
 
-    `cms`: the address of the CMS that it may ask.
+    With a bad kernel it is broken from then on, and the reboot fails. `cms`: the address of the CMS that it may ask.
     """
-    mend = 'rm -f "$1/$0"; exec "$2" -m walle.main --server "$3" hosts report "$0" UNREACHABLE --fine'
-    argv = ["sh", "-c", mend, "{host}", str(path.parent / BROKEN), sys.executable, server]
+    boot = f"""[ ! -e "$1/{BAD_KERNEL}/$0" ] || {{ : >"$1/{BROKEN}/$0"; echo "kernel panic"; exit 1; }}
+rm -f "$1/{BROKEN}/$0"; exec "$2" -m walle.main --server "$3" hosts report "$0" UNREACHABLE --fine"""
+    argv = ["sh", "-c", boot, "{host}", str(path.parent), sys.executable, server]
     reboot = {"type": "command", "argv": argv, "timeout_s": 60, "repeatable": True}
     operations = dict.fromkeys(("reboot", "redeploy"), "simulated")
     listed = [{"url": f"http://{cms}"}]
