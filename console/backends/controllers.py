@@ -66,6 +66,11 @@ class CmsClient(ControllerClient):
         """When work may begin, by name."""
         return await self._ask(cpb.ListWindowsRequest(), cpb.ListWindowsResponse)
 
+    async def change_windows(self, request: cpb.PutWindowsRequest | cpb.DeleteWindowsRequest) -> Trouble | None:
+        """Set or delete windows; None: it was carried out."""
+        kind = cpb.PutWindowsResponse if isinstance(request, cpb.PutWindowsRequest) else cpb.DeleteWindowsResponse
+        return await self._order(request, kind)
+
     async def status(self) -> cpb.GetStatusResponse | Trouble:
         """Whether anything is granted now."""
         return await self._ask(cpb.GetStatusRequest(), cpb.GetStatusResponse)

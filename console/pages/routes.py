@@ -9,13 +9,13 @@ from console.pages.events import EventPages
 from console.pages.find import FindPages
 from console.pages.hosts import HostPages
 from console.pages.instances import InstancePages
-from console.pages.kinds import KindPages
 from console.pages.nodes import NodePages
 from console.pages.overview import Overview
 from console.pages.projects import ProjectPages
 from console.pages.services import ServicePages
 from console.pages.signing import Signing
 from console.pages.snapshots import SnapshotPages
+from console.pages.windows import WindowPages
 from console.site.visits import Route
 
 
@@ -30,7 +30,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
         *InstancePages(servers).routes(),
         *NodePages(servers).routes(),
         *DisruptionPages(servers).routes(),
-        *KindPages(servers).routes(),
+        *WindowPages(servers).routes(),
         *HostPages(servers).routes(),
         *ProjectPages(servers).routes(),
         *EventPages(servers).routes(),

@@ -41,6 +41,8 @@ class FakeCms:
             table.unary(pb.WhyTaskRequest, self._why, READ, SHOWN),
             table.unary(pb.ListBudgetsRequest, self._budgets, READ, SHOWN),
             table.unary(pb.ListWindowsRequest, self._windows, READ, SHOWN),
+            table.unary(pb.PutWindowsRequest, self._ordering, OPERATE, SHOWN),
+            table.unary(pb.DeleteWindowsRequest, self._ordering, OPERATE, SHOWN),
             table.unary(pb.GetStatusRequest, self._status, READ, SHOWN),
             table.unary(pb.PlanRequest, self._plan, READ, SHOWN),
             *(

@@ -77,6 +77,27 @@ async def test_operators_freeze_and_lift_it_with_a_reason(at: WithCms) -> None:
     assert "the CMS grants nothing" not in (await at.browser.get("/")).text
 
 
+async def test_the_calendar_is_frozen_windows_are_made_and_deleted(at: WithCms) -> None:
+    page = (await at.browser.get("/windows")).text
+    assert "Freeze…" in page
+    assert "Delete nights…" in page
+    days = {"begin": "2026-12-05", "end": "2026-12-06", "zone": "Europe/Berlin", "service": "web"}
+    assert (await at.browser.submit("/windows/freeze", days)).status_code == 400, "it has no reason"
+    await at.browser.submit("/windows/freeze", {**days, "reason": "sales"})
+    frozen = at.cms.orders[-1][1].windows
+    assert (frozen.name, frozen.service, frozen.zone) == ("freeze-web-2026-12-05", "web", "Europe/Berlin")
+    (period,) = frozen.freeze
+    assert (period.begin, period.end, period.reason, period.repairs) == ("2026-12-05", "2026-12-06", "sales", False)
+    hours = {"days": "mon-fri", "begin": "22:00", "end": "06:00"}
+    await at.browser.submit("/windows/put", {**hours, "name": "nights", "project": "shop", "margin": "30m"})
+    made = at.cms.orders[-1][1].windows
+    assert (made.name, made.project, made.margin) == ("nights", "shop", "30m")
+    assert (made.hours[0].days, made.hours[0].begin, made.hours[0].end) == ("mon-fri", "22:00", "06:00")
+    await at.browser.submit("/windows/delete", {"name": "nights"})
+    assert at.cms.orders[-1][1].name == "nights"
+    assert (await at.browser.submit("/windows/open", {})).status_code == 404
+
+
 async def test_a_hold_is_extended_or_ended(at: WithCms) -> None:
     await at.browser.submit("/disruptions/rack-7/extend", {"hours": "3", "reason": "late parts"})
     assert at.cms.orders[-1][1].seconds == 10_800
@@ -104,7 +125,8 @@ async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> 
     ):
         assert "Freeze…" not in (await browser.get("/disruptions")).text
         assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
-        for path in ("/cms/freeze", "/disruptions/rack-7/end"):
+        assert "…" not in (await browser.get("/windows")).text
+        for path in ("/cms/freeze", "/disruptions/rack-7/end", "/windows/freeze"):
             await browser.submit(path, {"reason": "x"})
             assert "Nothing was done" in await browser.flash()
         assert cms.orders == []

@@ -70,6 +70,11 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/nodes/{node}/suspend": [("/nodes/node-0/suspend", {"cluster": "test", "hours": "1", "reason": "x"})],
     "/nodes/{node}/resume": [("/nodes/node-0/resume", {"cluster": "test"})],
     "/guard/{cluster}/{way}": [(f"/guard/HQ/{way}", {"reason": "x"}) for way in ("release", "force")],
+    "/windows/{order}": [
+        ("/windows/freeze", {"begin": "2026-12-05", "end": "2026-12-06", "reason": "x"}),
+        ("/windows/put", {"name": "nights", "begin": "22:00", "end": "06:00"}),
+        ("/windows/delete", {"name": "nights"}),
+    ],
     "/cms/{order}": [(f"/cms/{order}", {"reason": "x"}) for order in ("freeze", "unfreeze", "open")],
     "/disruptions/{task}/{order}": [
         (f"/disruptions/rack-7/{order}", {"reason": "x", "hours": "1"}) for order in ("extend", "end")

@@ -335,6 +335,10 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "GET /disruptions": ("/disruptions", {}),
     "GET /disruptions/{task}": ("/disruptions/task-n1", {}),
     "GET /windows": ("/windows", {}),
+    "POST /windows/{order}": (
+        "/windows/put",
+        {**_SAID, "name": "web", "service": "web", "begin": "00:00", "end": "24:00"},
+    ),
     "GET /plan": ("/plan?hosts=n1", {}),
     "POST /cms/{order}": ("/cms/freeze", _SAID),
     "POST /disruptions/{task}/{order}": ("/disruptions/task-n1/extend", _SAID),

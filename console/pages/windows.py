@@ -1,0 +1,77 @@
+"""When planned work may begin: windows and freezes, listed, made and deleted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from cmspb.v1 import cms_pb2 as pb
+from console.backends.asking import Trouble, good, missing, troubles
+from console.backends.servers import Servers
+from console.pages import orders
+from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
+from hqkinds.cms import WINDOWS
+
+_MISSING: Final = missing("CMS", "--cms")
+_SUNDAY: Final = 6
+
+
+class WindowPages:
+    """The page of windows, and its orders; the CMS says what is wrong with a field."""
+
+    def __init__(self, servers: Servers) -> None:
+        self._cms = servers.cms
+
+    def routes(self) -> list[Route]:
+        """Routes of the windows and of their orders."""
+        return [Route("GET", "/windows", self.windows), Route("POST", "/windows/{order}", self.order)]
+
+    async def windows(self, visit: Visit) -> TemplatePage:
+        """When planned work and roll-outs may begin, and when what is closed opens."""
+        if self._cms is None:
+            return TemplatePage("missing.html", "Windows", {"troubles": [_MISSING]})
+        listed, may = await asyncio.gather(self._cms.windows(), self._cms.may_operate())
+        today = datetime.now(UTC).date()
+        shown = {
+            "heads": WINDOWS.heads(wide=True),
+            "rows": WINDOWS.rows(WINDOWS.items(good(listed, pb.ListWindowsResponse())), wide=True),
+            "may_operate": may,
+            "begin": today,
+            "end": today + timedelta(days=_SUNDAY - today.weekday()),
+            "troubles": troubles(listed),
+        }
+        return TemplatePage("windows.html", "Windows", shown)
+
+    async def order(self, visit: Visit, order: str) -> Redirect:
+        """Make windows or a freeze, or delete them."""
+        form = visit.form
+        if order == "freeze":
+            windows = _freeze_of(form, orders.reason(visit))
+            request: Any = pb.PutWindowsRequest(windows=windows)
+            said = f"{windows.name}: planned work does not begin before it ends."
+        elif order == "put":
+            request = pb.PutWindowsRequest(windows=_windows_of(form))
+            said = f"{form.get('name', '')}: planned work begins in these windows only."
+        elif order == "delete":
+            request = pb.DeleteWindowsRequest(name=form.get("name", ""))
+            said = f"{form.get('name', '')} is deleted."
+        else:
+            raise BadPageRequest(404, "order: choose freeze, put or delete")
+        failed: Trouble | None = _MISSING if self._cms is None else await self._cms.change_windows(request)
+        return orders.result_redirect("/windows", failed, said)
+
+
+def _freeze_of(form: Mapping[str, str], reason: str) -> pb.Windows:
+    begin, service = form.get("begin", ""), form.get("service", "")
+    made = pb.Windows(name="-".join(filter(None, ("freeze", service, begin))), service=service)
+    made.zone = form.get("zone", "")
+    made.freeze.add(begin=begin, end=form.get("end", ""), reason=reason, repairs=form.get("repairs") == "on")
+    return made
+
+
+def _windows_of(form: Mapping[str, str]) -> pb.Windows:
+    made = pb.Windows(**{name: form.get(name, "") for name in ("name", "service", "project", "zone", "margin")})
+    made.hours.add(**{name: form.get(name, "") for name in ("days", "begin", "end")})
+    return made
