@@ -80,7 +80,8 @@ class FleetLock:
                 await self._leave.end(task.id, task.owner)
         if record.state == State.GRANTED:
             return SiteAnswer(200, [_JSON], json_bytes({"message": message}))
-        headers = [_JSON, (b"retry-after", b"%d" % max(why.retry_after_s, 1))]
+        most_s = int(self._leave.desk.book.rules.unasked_s / 2)  # a wait for a window of tomorrow is dropped before
+        headers = [_JSON, (b"retry-after", b"%d" % max(min(why.retry_after_s, most_s), 1))]
         return SiteAnswer(409, headers, json_bytes({"kind": "failed_lock", "value": message}))
 
     async def unlock(self, wanted: NodeLock, call: Call) -> SiteAnswer:

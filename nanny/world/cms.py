@@ -24,6 +24,7 @@ ISSUER: Final = "nanny"
 ACTION: Final = "roll-out"
 _TIMEOUT_S: Final = 5.0
 _HOLDS_FOR_S: Final = 2.0
+_MOST_RETRY_S: Final = 30.0  # an ok that nobody asks for lapses, and a window may be opened before its time
 _AWAY: Final = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED})
 
 
@@ -166,7 +167,8 @@ def _hold(task: pb.Task) -> Hold:
 def _answer(state: pb.TaskState) -> ApprovalAnswer:
     if state.status == pb.TASK_STATUS_OK:
         return GRANTED
-    return ApprovalAnswer(granted=False, why=state.message, retry_s=float(state.retry_after_seconds or 2))
+    retry_s = min(float(state.retry_after_seconds or 2), _MOST_RETRY_S)
+    return ApprovalAnswer(granted=False, why=state.message, retry_s=retry_s)
 
 
 def _error_answer(error: grpc.aio.AioRpcError) -> ApprovalAnswer:

@@ -182,6 +182,7 @@ class Zincati:
         self._url = urlsplit(urljoin(f"http://127.0.0.1:{cms.port}{base_path}", "v1/"))
         self._body = json.dumps({"client_params": {"id": f"{number:032x}", "group": "default"}}, indent=2)
         self.refusals: list[dict[str, str]] = []
+        self.retry_after_s = 0
 
     async def initialize(self) -> None:
         """Until what it may hold is given back."""
@@ -192,16 +193,17 @@ class Zincati:
         await eventually(self._pre_reboot, 20.0, "the reboot to be allowed")
 
     async def _steady_state(self) -> bool:
-        return await asyncio.to_thread(self._succeeds, "steady-state")
+        return await asyncio.to_thread(self.succeeds, "steady-state")
 
     async def _pre_reboot(self) -> bool:
-        return await asyncio.to_thread(self._succeeds, "pre-reboot")
+        return await asyncio.to_thread(self.succeeds, "pre-reboot")
 
-    def _succeeds(self, call: str) -> bool:
+    def succeeds(self, call: str) -> bool:
         with closing(HTTPConnection(self._url.netloc, timeout=10)) as connection:
             connection.request("POST", self._url.path + call, self._body, {"fleet-lock-protocol": "true"})
             answer = connection.getresponse()
             said = answer.read()
+            self.retry_after_s = int(answer.headers["retry-after"] or 0)
         if 200 <= answer.status < 300:
             return True
         refusal = json.loads(said)
@@ -224,6 +226,16 @@ async def test_zincati_names_its_node_by_its_base_url() -> None:
         await first.initialize()  # it has rebooted
         await second_updates
         assert list(cms.server.desk.tasks.keys()) == ["fleetlock-h1"]
+
+
+async def test_who_waits_for_a_window_of_tomorrow_is_told_to_ask_before_the_wait_is_dropped() -> None:
+    async with service_of(3) as (_, cms):
+        calm = {"begin": "2000-01-01", "end": "2100-01-01", "reason": "calm"}
+        await cms.call_connect("PutWindows", {"windows": {"name": "all", "freeze": [calm]}})
+        machine = Zincati(cms, "/fleetlock/h0/", 1)
+        assert not await asyncio.to_thread(machine.succeeds, "pre-reboot")
+        assert "freeze of all: calm" in machine.refusals[0]["value"]
+        assert 0 < machine.retry_after_s <= 450
 
 
 async def test_a_number_that_is_no_node_is_told_how_to_name_one() -> None:

@@ -133,7 +133,7 @@ async def test_the_page_is_run_as_written(tmp_path: Path) -> None:
         "it waits for",
         "granted",
         "max_unavailable 10%, brief 50% within 15m",
-        "made urgent by",
+        "task fan-b is urgent",
         "fire in ams-1",
     ):
         assert told in printed, told

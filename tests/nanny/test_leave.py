@@ -122,6 +122,7 @@ async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
         assert (await cms.call_connect("PutWindows", {"windows": windows})).status == 200
         forward = await leave.ask(request("nanny-web-1-0-1", "web-0"))
         assert not forward.granted
+        assert forward.retry_s <= 30, "the ok that an operator or another window brings lapses after 2 min"
         assert (await leave.ask(replace(request("nanny-web-2-0-1", "web-1"), is_rollback=True))).granted
         assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
 
