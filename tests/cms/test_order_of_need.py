@@ -269,6 +269,9 @@ async def test_brief_is_set_and_shown_by_hqctl(tmp_path: Path) -> None:
     async with service_of(4) as (_, cms):
         assert (await hqctl(cms, "budget", "apply", "-f", str(file)))[0] == 0
         assert "max_unavailable 1, brief 50% within 15m" in (await hqctl(cms, "budget", "list"))[1]
+        words = "budget put web --service web --max-unavailable 1 --brief 50% --within 15m"
+        assert (await hqctl(cms, *words.split()))[0] == 0
+        assert "max_unavailable 1, brief 50% within 15m" in (await hqctl(cms, "budget", "list"))[1]
         for name in ("h0", "h1", "h2"):
             await cms.ask(f"away-{name}", name, action="temporary-unreachable")
         states = [await cms.status(f"away-{name}") for name in ("h0", "h1", "h2")]

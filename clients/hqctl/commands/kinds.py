@@ -202,15 +202,21 @@ _WINDOWS.add_commands(windows)
 @click.option("--cluster", multiple=True, help="In this cluster only; repeatable.")
 @click.option("--min-ready", default="", metavar="AMOUNT", help="Minimum that must stay available, e.g. 3 or 75%.")
 @click.option("--max-unavailable", default="", metavar="AMOUNT", help="Maximum that may be unavailable, e.g. 1 or 10%.")
+@click.option("--brief", default="", metavar="AMOUNT", help="The same while only brief work takes them away, e.g. 50%.")
+@click.option(
+    "--within", default="", metavar="SPAN", help="Work is brief that takes a host away for this long at most."
+)
 @click.option(
     "--reject-impossible",
     is_flag=True,
     help="Reject requests that could not be granted even if every instance were ready, instead of letting them wait.",
 )
 @at_cms
-def put(cms: CmsProcesses, labels: tuple[str, ...], **fields: Any) -> None:
+def put(cms: CmsProcesses, labels: tuple[str, ...], brief: str, within: str, **fields: Any) -> None:
     """Set budget NAME, or replace it."""
     wanted = pb.Budget(labels=dict(label.partition("=")[::2] for label in labels), **fields)
+    if brief or within:
+        wanted.brief.max_unavailable, wanted.brief.within = brief, within
     cms.run(_BUDGETS.put(cms, [wanted]), writing=True)
 
 
