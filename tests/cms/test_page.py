@@ -130,7 +130,7 @@ async def test_the_page_is_run_as_written(tmp_path: Path) -> None:
     ended = [Typed(one.command, one.code if one.code == _ANY else code) for one, code in zip(typed, codes, strict=True)]
     assert ended == typed, printed
     for told in (
-        "it waits for",
+        "(reboot) holds 1",
         "granted",
         "max_unavailable 10%, brief 50% within 15m",
         "task fan-b is urgent",
