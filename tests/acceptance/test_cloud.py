@@ -209,9 +209,10 @@ async def test_planned_work_heeds_repairs_freezes_brief_budgets_and_bad_kernels(
 
 async def a_repair_goes_before_planned_work(terminal: Terminal) -> None:
     ask, touch, history, done = terminal.commands(4)
-    await terminal.ends(ask)
+    await terminal.tells(ask, "granted provisionally")
     await terminal.ends(touch)
     await terminal.tells(history, "taken back")
+    await terminal.tells("hqctl history decisions --node north-n07", "reboot (repair)", "granted")
     await terminal.tells("walle hosts get north-n07", "reboot", "done")
     await terminal.ends(done)
 
