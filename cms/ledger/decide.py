@@ -10,7 +10,7 @@ does not need stays available to others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -126,9 +126,9 @@ def _claim_maker(book: TaskLedger, tasks: Sequence[Task]) -> Callable[[], Claim]
     return lambda: _claim(book, tasks)
 
 
-def need_of(tasks: Iterable[Task]) -> Need:
+def need_of(tasks: Sequence[Task]) -> Need:
     """A group is as needed as the least needed of it."""
-    return max(task.need for task in tasks)
+    return tasks[0].need if len(tasks) == 1 else max(task.need for task in tasks)
 
 
 def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
