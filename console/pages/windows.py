@@ -72,6 +72,9 @@ def _freeze_of(form: Mapping[str, str], reason: str) -> pb.Windows:
 
 
 def _windows_of(form: Mapping[str, str]) -> pb.Windows:
-    made = pb.Windows(**{name: form.get(name, "") for name in ("name", "service", "project", "zone", "margin")})
-    made.hours.add(**{name: form.get(name, "") for name in ("days", "begin", "end")})
+    hours = pb.Hours(days=form.get("days", ""), begin=form.get("begin", ""), end=form.get("end", ""))
+    made = pb.Windows(
+        name=form.get("name", ""), zone=form.get("zone", ""), margin=form.get("margin", ""), hours=[hours]
+    )
+    made.service, made.project = form.get("service", ""), form.get("project", "")
     return made
