@@ -196,7 +196,7 @@ class Terminal:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(900)
 async def test_planned_work_heeds_repairs_freezes_brief_budgets_and_bad_kernels(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:
         await cloud.shows("Ctrl-C stops everything", 400)
