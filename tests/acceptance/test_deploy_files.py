@@ -36,7 +36,7 @@ def settings(command: click.Command) -> set[str]:
 
 COMMANDS = (hq, hq_federated, instancectl, hq_console, hq_gateway, hq_recorder, cms)
 SCRIPT = {"HQ_CMS", "HQ_GROUP", "HQ_NODE", "HQ_REBOOT_STATE", "HQ_TOKEN"}  # what fleetlock/hq-reboot itself reads
-KNOWN = {"HQ_SERVER", "HQ_RECORDER"}.union(SCRIPT, *map(settings, COMMANDS))
+KNOWN = {"HQ_SERVER", "HQ_RECORDER", "HQ_WALLE"}.union(SCRIPT, *map(settings, COMMANDS))
 
 
 def test_settings_in_deploy_files_are_settings_of_the_commands() -> None:

@@ -73,7 +73,7 @@ def index_forgets_nothing(patch: Patch) -> None:
 
 @bug("A list that is kept joined is not made again when an instance changes.", "GENUINE", scenes.calm)
 def kept_list_grows_old(patch: Patch) -> None:
-    patch.setattr(ServiceListCache, "void", lambda self: None)
+    patch.setattr(ServiceListCache, "invalidate", lambda self: None)
 
 
 @bug("A count takes every instance for a ready one.", "GENUINE", scenes.calm)

@@ -117,7 +117,8 @@ def test_what_wall_e_tells_controls_no_terminal(
 ) -> None:
     name, *arguments = command.split()
     module = importlib.import_module(f"wallectl.commands.{name}")
-    monkeypatch.setattr(module, "call", lambda *_: filled(answer()))
+    for way in ("call", "call_pages"):
+        monkeypatch.setattr(module, way, lambda *_: filled(answer()), raising=False)
     said = CliRunner().invoke(getattr(module, name), arguments, catch_exceptions=False)
     assert SPELLED in said.output
     assert not CONTROLS.intersection(said.output)
