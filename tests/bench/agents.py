@@ -10,6 +10,7 @@ import json
 import os
 import signal
 import sys
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ _READY_S: Final = 300.0
 MEMORY_OF_50: Final = "agent's memory with 50 instances"
 EACH_FURTHER: Final = "agent's memory for each further instance"
 TOGETHER: Final = "instances in a call when quiet, of 200"
+CALLS: Final = "calls in an interval when quiet, 200 instances"
 
 
 async def run(bench: Bench) -> None:
@@ -51,16 +53,24 @@ async def run(bench: Bench) -> None:
 
 
 async def _measure_quiet(bench: Bench, replica: ReplicaProcess, pid: int, count: int) -> None:
-    """Over three report intervals in which nothing happens."""
-    seconds = 3 * _INTERVAL_S
-    before, spent = await _reports(replica), cpu_s([pid])
-    await asyncio.sleep(seconds)
+    """From one call to the third after it. HQ asks for them up to a tenth sooner than once in an interval."""
+    await _wait_for_calls(replica, 1)
+    (before, stored), spent, began = await _reports(replica), cpu_s([pid]), time.monotonic()
+    await _wait_for_calls(replica, 3)
+    seconds = time.monotonic() - began
+    await asyncio.sleep(_INTERVAL_S / 2)  # who is late in one of them counts, too
     after, spent = await _reports(replica), cpu_s([pid]) - spent
-    sent, stored = (now - then for now, then in zip(after, before, strict=True))
-    # HQ asks for reports a little more often than once in an interval, at random.
-    bench.fact(GROUP, f"calls in three intervals when quiet, {count} instances", [sent], "")
+    sent, stored = after[0] - before, after[1] - stored
+    bench.fact(GROUP, f"calls in an interval when quiet, {count} instances", [sent * _INTERVAL_S / seconds], "")
     bench.fact(GROUP, f"instances in a call when quiet, of {count}", [stored / sent], "")
-    bench.fact(GROUP, f"agent's processor when quiet, {count} instances", [100 * spent / seconds], "% of a core")
+    spent_s = seconds + _INTERVAL_S / 2
+    bench.fact(GROUP, f"agent's processor when quiet, {count} instances", [100 * spent / spent_s], "% of a core")
+
+
+async def _wait_for_calls(replica: ReplicaProcess, more: int) -> None:
+    wanted = await calls(replica, "ReportStatuses") + more
+    while await calls(replica, "ReportStatuses") < wanted:
+        await asyncio.sleep(0.1)
 
 
 async def _reports(replica: ReplicaProcess) -> tuple[int, int]:

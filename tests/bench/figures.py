@@ -304,6 +304,9 @@ FIGURES = (
         "node",
         _fact(agents.TOGETHER),
     ),
+    Figure(
+        "Its calls in a report interval (HQ asks up to a tenth sooner)", 1.12, "", False, "node", _fact(agents.CALLS)
+    ),
     Figure("Acknowledged write to an xDS client, p99", 100, "ms", False, "gateways", _fact(gateways.XDS)),
     Figure(
         "Acknowledged write to the end of a blocking query, p99", 100, "ms", False, "gateways", _fact(gateways.QUERY)

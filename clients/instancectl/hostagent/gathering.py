@@ -15,6 +15,7 @@ from serving.errors import OutcomeUnknown, ServiceError
 
 MOST_ITEMS: Final = 1_000  # of one call
 _MOST_BYTES: Final = 3 * 1024 * 1024  # of one call, which takes 4 MiB
+_LONGEST_LINGER: Final = 10  # times `linger_s`, while more come
 _FIELD_1: Final = b"\x0a"  # the tag of `repeated ... = 1`, with a length
 Key = tuple[str, str]  # instance and revision
 Send = Callable[[bytes, float], Awaitable[bytes]]  # raises Failed
@@ -39,7 +40,11 @@ class Placed(NamedTuple):
 
 
 class Gathering:
-    """Batches messages that arrive within `linger_s`; each revision has at most one message in flight."""
+    """Batches messages that arrive within `linger_s` of one another; each revision has at most one message in flight.
+
+    A busy machine hands over late what many supervisors send at one moment: so a batch waits while more come, for ten
+    times `linger_s` at most.
+    """
 
     def __init__(self, send: Send, read: Read, clock: Clock, linger_s: float) -> None:
         """`send` sends an encoded request whose field 1 lists the messages; `read` gives the results in that order."""
@@ -58,7 +63,7 @@ class Gathering:
         item = _Item(key, message, deadline, loop.create_future())
         self._waiting.append(item)
         if self._timer is None:
-            self._timer = loop.call_later(self._linger_s, self._flush)
+            self._wait_for_more(loop.time() + _LONGEST_LINGER * self._linger_s)
         try:
             placed: Placed = await item.answer
             return placed
@@ -72,6 +77,16 @@ class Gathering:
             self._flush()
         while self._calls:
             await asyncio.wait(self._calls)
+
+    def _wait_for_more(self, latest: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(self._linger_s, self._flush_unless_more_come, len(self._waiting), latest)
+
+    def _flush_unless_more_come(self, seen: int, latest: float) -> None:
+        if len(self._waiting) > seen and asyncio.get_running_loop().time() < latest:
+            self._wait_for_more(latest)
+        else:
+            self._flush()
 
     def _flush(self) -> None:
         if self._timer is not None:

@@ -15,6 +15,7 @@ from serving.clock import ManualClock
 from serving.errors import OutcomeUnknown, ServiceError
 from serving.transport.client_call import CallFailed
 from tests.support.sample_instances import eventually
+from tests.support.virtual_time import in_virtual_time
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
 
@@ -64,6 +65,21 @@ async def test_what_comes_together_is_one_call_and_each_hears_its_own_result() -
     assert hq.calls == [["a", "b", "c"]]
     assert placed == [("a", 0), ("b", 1), ("c", 2)]
     assert hq.deadlines == [2], "as long as the most patient of them waits"
+
+
+@in_virtual_time
+async def test_a_call_waits_while_more_come_and_not_for_ever() -> None:
+    hq = Hq()
+    to = Gathering(hq.send, read, ManualClock(), 0.1)
+    alone = add(to, "alone")
+    await asyncio.sleep(0.11)
+    assert hq.calls == [["alone"]], "nobody waits for who does not come"
+    tasks = []
+    for number in range(20):  # a busy machine hands them over one by one
+        tasks.append(add(to, f"i-{number}"))
+        await asyncio.sleep(0.08)
+    assert [len(call) for call in hq.calls[1:]] == [13], "more come all the while: a second at most"
+    await asyncio.gather(alone, *tasks)
 
 
 async def test_a_message_goes_as_it_came_with_fields_that_nobody_here_knows() -> None:
