@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NoReturn, TypeVar
 
 from hqcli.complaints import complainer
 from hqcli.controllers import ControllerOption
-from hqcli.exits import Exit, exit_of
+from hqcli.exits import Exit, denial_advice, exit_of
 from hqclient.credential_files import BadCredentials, CredentialFiles
 
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ class Processes:
         """Say on stderr why a call failed; return the exit code for it."""
         code = self.exit_code(error, writing=writing)
         message = self.controller.unreachable(error) if is_away(error) else error.message
+        advice = denial_advice(error)
+        message += f"; {advice}" if advice else ""
         complainer(self.program)(message + (_UNSURE if code is Exit.OUTCOME_UNKNOWN else ""))
         return code
 

@@ -1,4 +1,4 @@
-"""Exit codes of commands that ask HQ or a controller, and which call ends with which."""
+"""Exit codes of commands that ask HQ or a controller, which call ends with which, and what to do about it."""
 
 from __future__ import annotations
 
@@ -64,6 +64,17 @@ def exit_of(error: HqApiError, *, writing: bool) -> Exit:
     if error.reason == "UNKNOWN_REVISION":
         return Exit.NOT_FOUND
     return exit_of_code(error.code.name)
+
+
+def denial_advice(error: HqApiError) -> str:
+    """Where a right or a proof was missing, and what to do about it; empty: the call failed for another reason."""
+    if not error.from_hq or not error.endpoint:
+        return ""
+    if error.code.name == "UNAUTHENTICATED":
+        return f"at {error.endpoint}: give --token-file, or --cert and --key"
+    if error.code.name == "PERMISSION_DENIED":
+        return f"`hqctl auth matrix --server {error.endpoint}` lists what you may call; an admin there grants roles"
+    return ""
 
 
 def is_no_hq(error: HqApiError) -> bool:

@@ -17,7 +17,7 @@ from descriptions.reading import default_config, read_installations
 from hqcli.complaints import complainer
 from hqcli.controllers import SHORTEST_CALL_S
 from hqcli.documents import BadDocument
-from hqcli.exits import Exit, exit_of, is_no_hq
+from hqcli.exits import Exit, denial_advice, exit_of, is_no_hq
 from hqcli.options import DurationParam, credential_options
 from hqcli.terminal import warn
 from hqclient.credential_files import BadCredentials, CredentialFiles
@@ -98,7 +98,7 @@ class NannyctlSession:
             async with Client(addresses, timeout_s=self.timeout_s, settings=settings, credentials=own) as client:
                 return InstallationAnswer(name, await work(name, client))
         except BadCredentials as fault:
-            return InstallationAnswer(name, None, str(fault), Exit.REFUSED)
+            return InstallationAnswer(name, None, str(fault), Exit.NOT_ALLOWED)
         except HqApiError as error:
             return InstallationAnswer(
                 name, None, _error_message(error, addresses), _exit(exit_of(error, writing=False))
@@ -116,7 +116,8 @@ def _error_message(error: HqApiError, addresses: Sequence[str]) -> str:
         return f"{where}: {what}. Is HQ running there (usually port 7071)? {others}"
     if is_no_hq(error):
         return f"{what}. Is {error.endpoint} the gRPC address of an HQ? {others}"
-    return what
+    advice = denial_advice(error)
+    return f"{what}; {advice}" if advice else what
 
 
 def _exit(code: Exit) -> Exit:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hqcli.exits import is_no_hq, surely_not_stored
+from hqcli.exits import denial_advice, is_no_hq, surely_not_stored
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
@@ -64,4 +64,5 @@ def _next(error: HqApiError, writing: bool, look: str) -> str:
     if is_no_hq(error):
         return f"Is {error.endpoint} the gRPC address of an HQ?"
     told = (text for words, text in _BY_WORDS.items() if words in error.message)
-    return next(told, _BY_STATUS.get(error.code.name, ""))
+    advice = denial_advice(error)
+    return next(told, f"{advice[0].upper()}{advice[1:]}." if advice else _BY_STATUS.get(error.code.name, ""))

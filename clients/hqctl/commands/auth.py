@@ -92,4 +92,4 @@ def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str
     else:
         found: list[dict[str, Any]] = json_format.MessageToDict(answer).get("calls", [])
         return found
-    sys.exit(Exit.REFUSED)
+    sys.exit(Exit.NOT_ALLOWED)

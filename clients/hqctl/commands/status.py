@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hqcli.exits import Exit
+from hqcli.exits import Exit, exit_of
 from hqcli.formats import TEXTS, as_dict, is_data, output_option, print_data
 from hqcli.readable import guard_words, plural, seconds_of, size, span
 from hqcli.terminal import colour_of, escape_controls, fold, print_table, say, width_of
@@ -93,6 +93,8 @@ async def _reach(session: HqctlSession, address: str) -> Reached:
         try:
             return Reached(address, tuple((await client.count(nothing)).sources))
         except HqApiError as error:
+            if exit_of(error, writing=False) is Exit.NOT_ALLOWED:
+                raise  # it does answer
             return Reached(address, error=error.message.rstrip("."))
 
 

@@ -218,6 +218,25 @@ def test_agents_say_what_is_wrong_before_they_begin(
     assert (answer.exit_code, said in answer.output) == (code, True), answer.output
 
 
+_LITERAL_EXIT: Final = re.compile(r"(?:sys\.exit|SystemExit|ctx\.exit)\((?:int\()?(\d+)\)")
+_CODE_ON_A_PAGE: Final = re.compile(r"^\| (\d+) \|", re.MULTILINE)
+_TABLE_OF_CODES: Final = re.compile(r"^\| exit code[^\n]*\n\|[ -|]+\n((?:\|.*\n)+)", re.MULTILINE)
+
+
+def test_no_exit_code_is_used_or_described_that_the_contract_does_not_have() -> None:
+    """What ends with a name ends with one of `Exit`; test_refusals.py holds each command to the right one."""
+    root = Path(__file__).resolve().parents[3]
+    folders = {PROGRAMS[one].partition(".")[0] for one in PROGRAMS} - {"hqctl", "instancectl"}
+    sources = [path for one in ("clients", *folders) for path in (root / one).rglob("*.py")]
+    used = {int(code) for path in sources for code in _LITERAL_EXIT.findall(path.read_text())}
+    assert used <= {Exit.REFUSED, Exit.INTERRUPTED, Exit.OK}
+    pages = {path.name: _TABLE_OF_CODES.findall(path.read_text()) for path in (root / "docs").glob("*.md")}
+    tables = {name: "".join(found) for name, found in pages.items() if found}
+    assert {"hqctl.md", "nanny.md", "nanny-service.md"} <= tables.keys()
+    for name, text in tables.items():
+        assert {int(code) for code in _CODE_ON_A_PAGE.findall(text)} <= set(Exit), name
+
+
 _HOSTS: Final = ("hosts", "list")
 
 
