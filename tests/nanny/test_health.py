@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nannyctl.output.services import show_services
+from nannyctl.output.services import SERVICE_HEAD, service_row, table
 from nannypb.v1 import service_pb2 as pb
 from tests.nanny.test_failing_instances import crashes
 from tests.nanny.virtual_cloud import SERVICE, Looks, VirtualCloud, virtual_cloud
@@ -15,7 +15,7 @@ async def line(cloud: VirtualCloud) -> str:
     """What `nanny service list` shows."""
     answer = await cloud.nanny.unary("ListServices", pb.ListServicesRequest())
     [service] = [one for one in answer.service if one.id == SERVICE]
-    return show_services([service]).splitlines()[1]
+    return table(SERVICE_HEAD, [service_row(service)]).splitlines()[1]
 
 
 @in_virtual_time

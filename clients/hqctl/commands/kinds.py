@@ -13,6 +13,7 @@ from cmspb.v1 import cms_pb2 as pb
 from hqcli.documents import BadDocument, documents_in, texts
 from hqcli.exits import Exit
 from hqcli.formats import FORMATS, TEXTS, is_data, output_option, print_data, print_items, print_yaml
+from hqcli.sorting import sort_key, sort_option
 from hqcli.terminal import print_table, warn
 from hqctl.asking.cms import AT, CmsProcesses, ControllerProcesses, at_cms
 from hqctl.asking.session import complain
@@ -27,12 +28,18 @@ def get_kind(kind: Kind) -> click.Command:
 
     @click.command("get", help=f"Show {kind.plural}, all or those of these names.")
     @click.argument("names", nargs=-1, metavar="[NAME]...")
+    @sort_option
     @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
     @output_option(*FORMATS)
     @AT[kind.controller]
-    def get(processes: ControllerProcesses, names: tuple[str, ...], no_headers: bool, output: str) -> None:
+    def get(
+        processes: ControllerProcesses, names: tuple[str, ...], sort_by: str, no_headers: bool, output: str
+    ) -> None:
+        key = sort_key(sort_by, kind.values_by_column()) if sort_by else None
+
         async def work() -> Exit:
             items = kind.items(await processes.call(kind.method, kind.request()))
+            items = sorted(items, key=key) if key else items
             by_name = {kind.name_of(item): item for item in items}
             chosen = [by_name[name] for name in names if name in by_name] if names else list(items)
             missing = [name for name in names if name not in by_name]
@@ -85,10 +92,12 @@ class KindCommands:
 
         @group.command(name="list", short_help=self.list_help[0], help=self.list_help[1])
         @click.argument("service", default="")
+        @sort_option
         @output_option(*TEXTS)
         @at_cms
-        def list_(cms: CmsProcesses, service: str, output: str) -> None:
-            cms.run(self._list(cms, service, output))
+        def list_(cms: CmsProcesses, service: str, sort_by: str, output: str) -> None:
+            key = sort_key(sort_by or "name", self.kind.values_by_column())
+            cms.run(self._list(cms, service, key, output))
 
         @group.command(short_help=self.apply_help[0], help=self.apply_help[1])
         @click.option(
@@ -116,12 +125,13 @@ class KindCommands:
                     warn(f"no instance matches {self.kind.name} {one.name}: check its service, labels and clusters.")
         return Exit.OK
 
-    async def _list(self, cms: CmsProcesses, service: str, output: str) -> Exit:
+    async def _list(self, cms: CmsProcesses, service: str, key: Callable[[Any], Any], output: str) -> Exit:
         answer = await self._call(cms, self.kind.request(service=service))
+        answer.state.sort(key=key)
         if is_data(output):
             print_data(answer, output)
         else:
-            print_table(self.kind.heads(), self.kind.rows(self.kind.items(answer)))
+            print_table(self.kind.heads(), self.kind.rows(sorted(self.kind.items(answer), key=key)))
         return Exit.OK
 
     async def _delete(self, cms: CmsProcesses, name: str) -> Exit:

@@ -11,8 +11,9 @@ from typing import Any, TypeVar
 import click
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from hqcli.formats import as_dict, is_data, print_items, print_yaml
+from hqcli.formats import is_data, print_items, print_yaml
 from hqcli.readable import age, target, truth
+from hqcli.sorting import sort_key, sort_option
 from hqcli.terminal import print_table
 from hqpb.v1 import instance_pb2
 from hqpb.v1 import service_pb2 as pb
@@ -128,8 +129,6 @@ def _reason(instance: instance_pb2.Instance) -> str:
     return next((condition.reason for condition in conditions if condition.reason), "")
 
 
-Key = tuple[int, float, str]
-
 _COLUMNS: dict[str, Callable[[instance_pb2.Instance], Any]] = {
     "id": lambda i: i.meta.id,
     "cluster": lambda i: i.meta.cluster,
@@ -142,39 +141,12 @@ _COLUMNS: dict[str, Callable[[instance_pb2.Instance], Any]] = {
     "modified": lambda i: i.meta.modification_time.ToNanoseconds() or None,
     "version": lambda i: i.meta.version,
 }
-COLUMNS = tuple(_COLUMNS)
 
 
 def sort_instances(instances: list[instance_pb2.Instance], by: str) -> list[instance_pb2.Instance]:
     """Instances by a column or path, and by id where that is the same; those without a value come last."""
-    value = _COLUMNS.get(by.lower()) or _by_path(by)
-    return sorted(instances, key=lambda i: (_key(value(i)), i.meta.id, i.meta.cluster))
-
-
-def _by_path(path: str) -> Callable[[instance_pb2.Instance], Any]:
-    from hqcli.jsonpath import BadTemplate, values
-
-    if "." not in path and "[" not in path:
-        raise _bad(f"unknown column {path}; paths start with a dot, e.g. .meta.labels.tier")
-    try:
-        values(path.strip("{}"), {})
-    except BadTemplate as fault:
-        raise _bad(str(fault)) from None
-    return lambda instance: next(iter(values(path.strip("{}"), as_dict(instance))), None)
-
-
-def _bad(fault: str) -> click.BadParameter:
-    return click.BadParameter(f"{fault}; columns are {', '.join(COLUMNS)}", param_hint="--sort-by")
-
-
-def _key(value: Any) -> Key:
-    """Numbers (64-bit ones are text in JSON) before text, nothing after both."""
-    if value is None or value == "":
-        return 2, 0.0, ""
-    try:
-        return 0, float(value), ""
-    except (TypeError, ValueError):
-        return 1, 0.0, str(value)
+    key = sort_key(by, _COLUMNS)
+    return sorted(instances, key=lambda i: (key(i), i.meta.id, i.meta.cluster))
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -224,9 +196,7 @@ def showing(function: F) -> F:
     """Give a command the options of a list, and their values as argument `how`."""
 
     @click.option("--limit", type=click.IntRange(1), help="Show at most this many.")
-    @click.option(
-        "--sort-by", default="", metavar="COLUMN|PATH", help="Sort by, e.g. heartbeat, node or .meta.labels.tier"
-    )
+    @sort_option
     @click.option("-L", "--label-columns", multiple=True, metavar="KEY,...", help="Show these labels as columns.")
     @click.option("--show-labels", is_flag=True, help="Show all labels in a last column.")
     @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from hqcli.exits import Exit
-from hqcli.formats import output_option, print_json
+from hqcli.formats import LISTS, is_data, output_option, print_data
 from hqcli.readable import mended_words
 from hqcli.terminal import say
 from nannyctl.commands.waiting import AtRest, Goal, TargetReached, stop_result, wait_for_goal, wait_option
@@ -35,7 +35,7 @@ _CONTROL = {
 @click.option("--skip-steps", is_flag=True, help="With ACTIVE: by batches alone, without the service's steps.")
 @why_options
 @wait_option
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def target(
     server: NannyServer,
@@ -71,7 +71,7 @@ _ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`: earlier o
 @click.argument("snapshot_id", default="")
 @why_options
 @_waits
-@output_option("table", "json")
+@output_option(*LISTS)
 @without_server
 @nanny_server
 def activate(
@@ -85,7 +85,7 @@ def activate(
 @click.argument("name")
 @why_options
 @_waits
-@output_option("table", "json")
+@output_option(*LISTS)
 @without_server
 @nanny_server
 def rollback(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
@@ -170,7 +170,7 @@ def _roll_back(name: str, snapshot_id: str, by: pb.Authorship, request_id: str) 
 @click.argument("name")
 @why_options
 @_waits
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def restart(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Restart what runs, and wait: the same content is rolled out again, in batches, judged, without steps."""
@@ -181,7 +181,7 @@ def restart(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | N
 @click.command()
 @click.argument("name")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> None:
     """Pause the actions of a service: orders are accepted, nothing more begins."""
@@ -193,7 +193,7 @@ def pause(server: NannyServer, name: str, by: pb.Authorship, output: str) -> Non
 @click.argument("name")
 @why_options
 @wait_option
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Resume the actions of a service."""
@@ -205,7 +205,7 @@ def resume(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | No
 @click.argument("name")
 @why_options
 @wait_option
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None, output: str) -> None:
     """Switch a service off. Its active snapshot becomes PREPARED: its files stay on the nodes."""
@@ -216,7 +216,7 @@ def stop(server: NannyServer, name: str, by: pb.Authorship, wait_s: float | None
 @click.command()
 @click.argument("order", type=click.Choice(["show", *_CONTROL]), default="show")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def control(server: NannyServer, order: str, by: pb.Authorship, output: str) -> None:
     """Show the leader; freeze or unfreeze all of Nanny, or resume after a restore of its store."""
@@ -228,8 +228,8 @@ async def _run_control_order(server: NannyServer, order: str, by: pb.Authorship,
         answer = await server.call("GetControl", pb.GetControlRequest())
     else:
         answer = await server.call("SetControl", pb.SetControlRequest(order=_CONTROL[order], by=by))
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
         return Exit.OK
     state = answer.control
     say(f"{state.acting or 'no process'} is the leader" + (f"; {state.why_not}" if state.why_not else ""))
@@ -253,8 +253,8 @@ async def _wait_and_show(server: NannyServer, answer: Any, request: Any, wait_s:
         since = answer.service.version
         code = await wait_for_goal(server, request.service_id, wait_s, _goal(answer.service, request), since=since)
         answer = await server.call("GetService", pb.GetServiceRequest(service_id=request.service_id))
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
     else:
         say(out.show_service(answer.service))
     return code

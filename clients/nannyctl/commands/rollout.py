@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from hqcli.exits import Exit
-from hqcli.formats import output_option, print_json
+from hqcli.formats import LISTS, is_data, output_option, print_data
 from hqcli.terminal import say
 from nannyctl.commands.rollout_show import show
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options
@@ -33,7 +33,7 @@ def rollout() -> None:
 @_order_option
 @_step_option
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def promote(server: NannyServer, name: str, order: str, number: int | None, by: pb.Authorship, output: str) -> None:
     """Go on: end the step that waits for people. Refused if another order or step is under way than is meant."""
@@ -45,7 +45,7 @@ def promote(server: NannyServer, name: str, order: str, number: int | None, by: 
 @_order_option
 @_step_option
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def abort(server: NannyServer, name: str, order: str, number: int | None, by: pb.Authorship, output: str) -> None:
     """Fail the roll-out: it stops, or is rolled back, as the service's policy says."""
@@ -67,8 +67,8 @@ async def _say(
         service_id=name, order_id=order, step_number=number, by=by, request_id=new_request_id()
     )
     answer = await server.call(method, request)
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
     else:
         say(out.show_service(answer.service))
     return Exit.OK

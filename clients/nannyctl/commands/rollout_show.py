@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from hqcli.exits import Exit
-from hqcli.formats import output_option, print_json
+from hqcli.formats import LISTS, is_data, output_option, print_data
 from hqcli.terminal import say
 from nannyctl.nanny_server import NannyServer, nanny_server
 from nannyctl.output.rollouts import show_rollout
@@ -15,7 +15,7 @@ from nannypb.v1 import service_pb2 as pb
 @click.command("show")
 @click.argument("name")
 @click.argument("snapshot_id", default="")
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def show(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
     """Show a roll-out: who ordered it, its batches, which instances failed and why, what became of it.
@@ -27,8 +27,8 @@ def show(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
 
 async def _print_rollout(server: NannyServer, request: pb.GetRolloutRequest, output: str) -> Exit:
     answer = await server.call("GetRollout", request)
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
     elif not answer.HasField("rollout"):
         click.echo(f"{request.service_id}: no snapshot was ordered ACTIVE yet.", err=True)
     else:

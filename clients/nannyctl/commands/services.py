@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import click
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from hqcli.call import is_read
 from hqcli.exits import Exit
-from hqcli.formats import as_dict, output_option, print_json
+from hqcli.formats import LISTS, TEXTS, as_dict, is_data, output_option, print_data
 from hqcli.options import DurationParam
+from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
 from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, rest_result, rolled_back_result, wait_for_goal, wait_option
@@ -75,7 +76,7 @@ def service() -> None:
 @click.option("--replace", is_flag=True, help="Replace the attributes that are named here, of a service that exists.")
 @click.option("--adopt", is_flag=True, help="Take over its instances in HQ as they run, changing nothing.")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def create(
     server: NannyServer, name: str, by: pb.Authorship, output: str, *, replace: bool, adopt: bool, **told: Any
@@ -130,7 +131,7 @@ def _info(told: dict[str, Any]) -> tuple[pb.InfoAttributes, list[str]]:
 @click.argument("name")
 @click.argument("attributes", nargs=-1, required=True, metavar="ATTRIBUTE=VALUE...")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def set_attributes(server: NannyServer, name: str, attributes: tuple[str, ...], by: pb.Authorship, output: str) -> None:
     """Set attributes of a service, such as max-unavailable=2; all others stay. An empty value: the default.
@@ -160,7 +161,7 @@ async def _update_attributes(
 @click.argument("name")
 @click.argument("locations", nargs=-1)
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb.Authorship, output: str) -> None:
     """Leave LOCATIONS out of roll-outs: nothing is written there. Without LOCATIONS, none is left out."""
@@ -175,17 +176,19 @@ def leave_out(server: NannyServer, name: str, locations: tuple[str, ...], by: pb
 
 
 @service.command("list")
-@output_option("table", "json")
+@sort_option
+@output_option(*LISTS)
 @nanny_server
-def list_(server: NannyServer, output: str) -> None:
+def list_(server: NannyServer, sort_by: str, output: str) -> None:
     """List services with their states."""
     none = "There are no services yet: create one with `nanny service create NAME`."
-    _print_list(server, "ListServices", pb.ListServicesRequest(), output, ("service", out.show_services, none))
+    shown = _Listed("service", out.SERVICE_HEAD, out.service_row, none)
+    _print_list(server, "ListServices", pb.ListServicesRequest(), output, sort_by, shown)
 
 
 @service.command("show")
 @click.argument("name")
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def show(server: NannyServer, name: str, output: str) -> None:
     """Show a service: its snapshots, their states and targets, and progress."""
@@ -195,7 +198,7 @@ def show(server: NannyServer, name: str, output: str) -> None:
 
 @click.command()
 @click.argument("name")
-@output_option("table", "json")
+@output_option(*LISTS)
 @without_server
 @nanny_server
 def status(server: NannyServer, name: str, output: str) -> None:
@@ -210,8 +213,8 @@ def status(server: NannyServer, name: str, output: str) -> None:
 async def _print_status(server: NannyServer, name: str, output: str) -> Exit:
     answer = await server.call("GetService", pb.GetServiceRequest(service_id=name))
     now: pb.Service = answer.service
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
     else:
         say(out.show_service(now))
     result = rolled_back_result(now) or rest_result(now)
@@ -243,7 +246,7 @@ def snapshot() -> None:
 @click.option("--parent", default="", metavar="SNAPSHOT", help="Refuse unless HEAD is still this snapshot.")
 @click.option("--check", is_flag=True, help="Check everything, store nothing.")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorship, output: str, *, check: bool) -> None:
     """Add a snapshot from a description, and make it HEAD. The same content again is the same snapshot."""
@@ -266,19 +269,21 @@ def add(server: NannyServer, name: str, file: str, parent: str, by: pb.Authorshi
 
 @snapshot.command("list")
 @click.argument("name")
-@output_option("table", "json")
+@sort_option
+@output_option(*LISTS)
 @nanny_server
-def snapshots(server: NannyServer, name: str, output: str) -> None:
+def snapshots(server: NannyServer, name: str, sort_by: str, output: str) -> None:
     """List the snapshots of a service, newest first."""
     request = pb.ListSnapshotsRequest(service_id=name)
     none = f"{name} has no snapshots yet: add one with `nanny snapshot add {name} -f FILE`."
-    _print_list(server, "ListSnapshots", request, output, ("snapshot", out.show_snapshots, none))
+    shown = _Listed("snapshot", out.SNAPSHOT_HEAD, out.snapshot_row, none)
+    _print_list(server, "ListSnapshots", request, output, sort_by, shown)
 
 
 @snapshot.command("show")
 @click.argument("name")
 @click.argument("snapshot_id", default="")
-@output_option("text", "json")
+@output_option(*TEXTS)
 @nanny_server
 def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> None:
     """Print the description of a snapshot, HEAD by default."""
@@ -298,7 +303,7 @@ def content(server: NannyServer, name: str, snapshot_id: str, output: str) -> No
 )
 @click.option("--location", default="", help="Location of that instance, if its id is in several.")
 @why_options
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def instances(
     server: NannyServer,
@@ -333,7 +338,7 @@ def instances(
 
 @click.command()
 @click.argument("name")
-@output_option("table", "json")
+@output_option(*LISTS)
 @nanny_server
 def history(server: NannyServer, name: str, output: str) -> None:
     """Show who did what to a service, newest first."""
@@ -350,20 +355,29 @@ def watch(server: NannyServer, name: str, wait_s: float | None) -> None:
     server.run(wait_for_goal(server, name, wait_s, AtRest() if wait_s is not None else None))
 
 
-def _print_list(
-    server: NannyServer, method: str, request: Any, output: str, told: tuple[str, Callable[[Any], str], str]
-) -> NoReturn:
-    """`told`: the answer's field with the list, how to show it, and the message if it is empty."""
-    field, words, none = told
+class _Listed(NamedTuple):
+    """A list in an answer: its field, the table of its items, and the message if there are none."""
+
+    field: str
+    head: Sequence[str]
+    row: Callable[[Any], Sequence[str]]
+    none: str
+
+
+def _print_list(server: NannyServer, method: str, request: Any, output: str, sort_by: str, shown: _Listed) -> NoReturn:
+    key = sort_key(sort_by, columns_of(shown.head, shown.row)) if sort_by else None
 
     async def work() -> Exit:
         answer = await server.call(method, request)
-        if output == "json":
-            print_json({field: [], **as_dict(answer)})
-        elif found := getattr(answer, field):
-            say(words(found))
+        found = getattr(answer, shown.field)
+        if key:
+            found.sort(key=key)
+        if is_data(output):
+            print_data({shown.field: [], **as_dict(answer)}, output)
+        elif found:
+            say(out.table(shown.head, map(shown.row, found)))
         else:
-            click.echo(none, err=True)
+            click.echo(shown.none, err=True)
         return Exit.OK
 
     server.run(work())
@@ -375,8 +389,8 @@ def _print_answer(server: NannyServer, method: str, request: Any, output: str, w
 
 async def _answer(server: NannyServer, method: str, request: Any, output: str, words: Any) -> Exit:
     answer = await server.call(method, request)
-    if output == "json":
-        print_json(answer)
+    if is_data(output):
+        print_data(answer, output)
     else:
         say(words(answer))
     return Exit.OK

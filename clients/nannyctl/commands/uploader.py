@@ -13,7 +13,7 @@ from descriptions.reading import read_descriptions
 from descriptions.shares import Share, shares_of
 from hqcli.documents import BadDocument
 from hqcli.exits import Exit
-from hqcli.formats import output_option, print_json
+from hqcli.formats import TEXTS, is_data, output_option, print_data
 from nannyctl.exits import worst
 from nannyctl.output.plans import plan_as_dict, plan_lines, print_lines
 from nannyctl.output.results import progress, tell
@@ -51,7 +51,7 @@ def description_options(function: F) -> F:
 @description_options
 @click.option("--all", "every", is_flag=True, help="List every instance.")
 @click.option("--exit-code", is_flag=True, help=f"Exit with {Exit.DIFFERS:d} if there is something to upload.")
-@output_option("text", "json")
+@output_option(*TEXTS)
 @with_session
 def plan(
     session: NannyctlSession, names: tuple[str, ...], prune: bool, every: bool, exit_code: bool, output: str
@@ -67,8 +67,8 @@ def plan(
             return [await check_plan(client, plan) for plan in plans]
 
         asked = await session.each(installations, one)
-        if output == "json":
-            print_json({"installations": [_as_dict(told) for told in asked]})
+        if is_data(output):
+            print_data({"installations": [_as_dict(told) for told in asked]}, output)
         else:
             for told in asked:
                 _print(told, every)
@@ -135,7 +135,7 @@ def _as_dict(asked: InstallationAnswer[list[InstancePlan]]) -> dict[str, Any]:
 @description_options
 @click.option("--parallel", type=click.IntRange(1, 64), default=PARALLEL, show_default=True, help="Concurrent batches.")
 @click.option("--all", "every", is_flag=True, help="Print every instance, on a terminal too.")
-@output_option("text", "json")
+@output_option(*TEXTS)
 @with_session
 def upload(
     session: NannyctlSession, names: tuple[str, ...], prune: bool, parallel: int, every: bool, output: str

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hqcli.exits import Exit
-from hqcli.formats import print_json
+from hqcli.formats import is_data, print_data
 from hqcli.terminal import say
 from nannyctl.exits import worst
 from nannyctl.sending.results import Result, UploadOutcome, counts, exit_of_results
@@ -91,8 +91,8 @@ def tell(asked: Sequence[Settled], output: str, *, every: bool) -> Exit:
     On a terminal only failures are listed one by one, unless `every`; elsewhere every instance has its line.
     """
     code = worst(_exit(one) for one in asked)
-    if output == "json":
-        print_json({"exit": int(code), "installations": [_as_dict(one) for one in asked]})
+    if is_data(output):
+        print_data({"exit": int(code), "installations": [_as_dict(one) for one in asked]}, output)
         return code
     for one in asked:
         if one.answer is None:

@@ -106,32 +106,25 @@ def judged_lines(
     return lines
 
 
-def show_services(services: Iterable[pb.Service]) -> str:
-    rows = [
-        (
-            one.id,
-            state_words(one),
-            "paused" if one.HasField("paused") else "",
-            short(one.head),
-            "; ".join(filter(None, [one.stuck, one.remark])),
-        )
-        for one in services
-    ]
-    return table(("SERVICE", "STATE", "", "HEAD", ""), rows)
+SERVICE_HEAD = ("SERVICE", "STATE", "", "HEAD", "")
+SNAPSHOT_HEAD = ("SNAPSHOT", "TIME", "AUTHOR", "INSTANCES", "COMMENT")
 
 
-def show_snapshots(snapshots: Iterable[pb.Snapshot]) -> str:
-    rows = [
-        (
-            short(one.id) + (" HEAD" if one.head else ""),
-            one.created.time.ToJsonString()[:19],
-            one.created.author,
-            one.instances,
-            one.created.comment,
-        )
-        for one in snapshots
-    ]
-    return table(("SNAPSHOT", "TIME", "AUTHOR", "INSTANCES", "COMMENT"), rows)
+def service_row(one: pb.Service) -> tuple[str, ...]:
+    """Cells under `SERVICE_HEAD`."""
+    paused = "paused" if one.HasField("paused") else ""
+    return one.id, state_words(one), paused, short(one.head), "; ".join(filter(None, [one.stuck, one.remark]))
+
+
+def snapshot_row(one: pb.Snapshot) -> tuple[str, ...]:
+    """Cells under `SNAPSHOT_HEAD`."""
+    return (
+        short(one.id) + (" HEAD" if one.head else ""),
+        one.created.time.ToJsonString()[:19],
+        one.created.author,
+        str(one.instances),
+        one.created.comment,
+    )
 
 
 def show_instances(answer: pb.ListInstancesResponse) -> str:

@@ -12,6 +12,7 @@ import click
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import DurationParam, gone_option
+from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
 from wallectl.asking import call, call_pages, complain
 from wallectl.commands.hosts_import import import_
@@ -57,15 +58,18 @@ def hosts() -> None:
 @click.option("--check", default="", help="Only hosts where this check fails.")
 @click.option("--troubled", is_flag=True, help="Only hosts with a failing check, an operation, or not ready.")
 @click.argument("names", nargs=-1)
+@sort_option
 @output_option(*LISTS)
-def list_(output: str, state: str | None, status: str | None, **where: Any) -> None:
+def list_(output: str, sort_by: str, state: str | None, status: str | None, **where: Any) -> None:
     """List hosts; NAMES are patterns with `*`."""
     where |= {"state": _STATES[state] if state else None, "status": _STATUSES[status] if status else None}
+    key = sort_key(sort_by or "host", columns_of(HOST_HEAD, host_row))
     shown = call_pages("ListHosts", pb.ListHostsRequest(**where))
+    shown.hosts.sort(key=key)
     if print_if_data(shown, output):
         return
     none = "No host matches." if any(where.values()) else "There are no hosts yet: add one with `walle hosts add HOST`."
-    table(sorted(host_row(one) for one in shown.hosts), HOST_HEAD, none)
+    table([host_row(one) for one in shown.hosts], HOST_HEAD, none)
 
 
 hosts.add_command(import_)

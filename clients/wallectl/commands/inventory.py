@@ -13,6 +13,7 @@ from hqcli.documents import BadDocument, texts, value_of
 from hqcli.exits import Exit
 from hqcli.formats import LISTS, output_option, yaml_text
 from hqcli.shape import fill_message
+from hqcli.sorting import columns_of, sort_key, sort_option
 from wallectl.asking import call, call_pages, complain
 from wallectl.output import print_if_data, table
 from wallepb.v1 import service_pb2 as pb
@@ -29,10 +30,13 @@ def inventory() -> None:
 
 @inventory.command("list")
 @click.option("--project", default="", help="Only machines that this project may add.")
+@sort_option
 @output_option(*LISTS)
-def list_(project: str, output: str) -> None:
+def list_(project: str, sort_by: str, output: str) -> None:
     """List machines; addresses only of those that you may import."""
+    key = sort_key(sort_by or "machine", columns_of(_HEAD, _row))
     shown = call_pages("ListMachines", pb.ListMachinesRequest(project=project))
+    shown.machines.sort(key=key)
     if print_if_data(shown, output):
         return
     none = "No machine is listed. Import some with `walle inventory import FILE`."

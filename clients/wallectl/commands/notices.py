@@ -8,6 +8,7 @@ import click
 
 from hqcli.formats import LISTS, output_option
 from hqcli.readable import stamp
+from hqcli.sorting import columns_of, sort_key, sort_option
 from wallectl.asking import call, call_pages
 from wallectl.output import print_if_data, table, word
 from wallepb.v1 import service_pb2 as pb
@@ -27,11 +28,15 @@ def notices() -> None:
 @click.option("--host", default="", help="Only notices about this host.")
 @click.option("--severity", type=click.Choice(_SEVERITIES), default="info", help="This one and above.")
 @click.option("--all", "everything", is_flag=True, help="Also those that are acknowledged.")
+@sort_option
 @output_option(*LISTS)
-def list_(project: str, host: str, severity: str, everything: bool, output: str) -> None:
+def list_(project: str, host: str, severity: str, everything: bool, sort_by: str, output: str) -> None:
     """List notices, the latest first: one line for each cause."""
+    key = sort_key(sort_by, columns_of(_HEAD, _row)) if sort_by else None
     wanted = pb.ListNoticesRequest(project=project, host=host, severity=f"SEVERITY_{severity.upper()}", all=everything)
     shown = call_pages("ListNotices", wanted)
+    if key:
+        shown.notices.sort(key=key)
     if not print_if_data(shown, output):
         table([_row(one) for one in shown.notices], _HEAD, "No notice matches.")
 

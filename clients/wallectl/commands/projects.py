@@ -8,6 +8,7 @@ import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import gone_option
+from hqcli.sorting import sort_key, sort_option
 from hqcli.terminal import say
 from hqkinds.walle import PROJECT
 from wallectl.asking import call, call_pages
@@ -33,14 +34,17 @@ projects.add_command(automation)
 
 
 @projects.command("list")
+@sort_option
 @output_option(*LISTS)
-def list_(output: str) -> None:
+def list_(output: str, sort_by: str) -> None:
     """List all projects."""
+    key = sort_key(sort_by or "project", PROJECT.values_by_column())
     shown = call_pages("ListProjects", pb.ListProjectsRequest())
+    shown.projects.sort(key=key)
     if print_if_data(shown, output):
         return
     none = "There are no projects yet: add one with `walle projects add PROJECT`."
-    table(PROJECT.rows(PROJECT.items(shown)), PROJECT.heads(), none)
+    table(PROJECT.rows(shown.projects), PROJECT.heads(), none)
 
 
 @projects.command()

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 
 from hqcli.formats import LISTS, TEXTS, output_option
+from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
 from wallectl.asking import call, call_pages
 from wallectl.output import print_if_data, scenario_row, table
@@ -115,14 +116,17 @@ def _add_waves(scenario: str, kind: ScenarioKind, hosts: tuple[str, ...], **give
 
 @scenarios.command("list")
 @click.option("--open", "open_only", is_flag=True, help="Only those that are not over.")
+@sort_option
 @output_option(*LISTS)
-def list_(open_only: bool, output: str) -> None:
+def list_(open_only: bool, output: str, sort_by: str) -> None:
     """List scenarios."""
+    key = sort_key(sort_by or "scenario", columns_of(_HEAD, scenario_row))
     shown = call_pages("ListScenarios", pb.ListScenariosRequest(open=open_only))
+    shown.scenarios.sort(key=key)
     if print_if_data(shown, output):
         return
     none = "No work is planned: see `walle scenarios add --help`."
-    table(sorted(scenario_row(one) for one in shown.scenarios), _HEAD, none)
+    table([scenario_row(one) for one in shown.scenarios], _HEAD, none)
 
 
 @scenarios.command()

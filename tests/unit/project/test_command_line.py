@@ -121,6 +121,29 @@ def test_output_has_one_name_and_one_set_of_formats() -> None:
     assert [named(path) for path, command in COMMANDS if "--json" in flags(command)] == []
 
 
+def test_what_is_json_is_yaml_and_takes_a_path_too() -> None:
+    lacking = [
+        named(path)
+        for path, command in COMMANDS
+        if (found := option(command, "--output")) is not None and isinstance(found.type, Format)
+        if "json" in found.type.formats and not {"yaml", "jsonpath=…"} <= {*found.type.formats}
+    ]
+    assert lacking == ["hqctl watch", "instancectl status"]  # an endless stream of lines; a node without our YAML
+
+
+def test_lists_are_sorted_as_asked_for() -> None:
+    lists = [(path, command) for path, command in LEAVES if path[-1] == "list" or path[1:] in (("get",), ("find",))]
+    assert [named(path) for path, command in lists if "--sort-by" not in flags(command)] == []
+    assert len(lists) > 10
+    for path, command in lists:
+        if path[1:] not in (("get",), ("find",)):
+            needed = ["web"] if any(one.required for one in command.params) else []
+            answer = CliRunner().invoke(
+                cli(path[0]), [*path[1:], *needed, "--sort-by", "colour"], env={"HQ_CONFIG": ""}
+            )
+            assert (answer.exit_code, "columns are" in answer.output) == (Exit.USAGE, True), answer.output
+
+
 def test_why_is_given_in_one_way() -> None:
     wrong = [
         named(path)
