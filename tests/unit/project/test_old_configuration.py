@@ -47,6 +47,14 @@ def test_a_flag_that_is_gone_says_what_to_write(words: str, environment: dict[st
     assert told in " ".join(answer.output.split())
 
 
+def test_the_table_of_changes_has_every_flag_that_is_gone() -> None:
+    text = (Path(__file__).resolve().parents[3] / "CHANGELOG.md").read_text()
+    table = text.partition("Flags of 0.1.0 that are gone;")[2].partition("\n\n- ")[0]
+    gone = {"hqctl token --"} | {f"`{said.split()[0]}`" for _, _, said in FLAGS if said.startswith("--")}
+    variables = {name for _, environment, _ in FLAGS for name in environment}
+    assert [one for one in sorted(gone | variables) if one.strip("`") not in table] == []
+
+
 def test_what_was_the_default_is_taken() -> None:
     answer = CliRunner().invoke(cli("hq"), ["serve", "--etcd", ""], env={"HQ_TRANSPORT": "own"})
     assert "HQ_TRANSPORT" not in answer.output
