@@ -20,6 +20,7 @@ from typing import Final
 
 import pytest
 
+from hq.installation.tokens import KID
 from hqclient.client import Client
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
@@ -169,6 +170,14 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
 def test_each_command_asks_the_installation_after_its_settings_were_read(operators: Operators) -> None:
     asked = ("hqctl status", "hqctl disruptions", "hqctl get projects", "nanny service list", "walle hosts list")
     operators.run(f". ams/operator.env; {' && '.join(asked)} && hqctl history events hello-1")
+
+
+def test_a_token_counts_only_at_the_servers_that_it_lists(operators: Operators) -> None:
+    key = f"--key ams/secret/token.key --kid {KID}"
+    token = operators.run(f"hqctl token sign {key} --subject ops/ada --audience cms --for 5m").strip()
+    for unit, port, call in SERVERS:
+        answer = ask(f"https://10.0.0.1:{port}/{call}", operators.ca, token, {})
+        assert answer[0] == (200 if unit == "hq-cms" else 401), (unit, answer)
 
 
 def test_an_agents_certificate_does_not_open_etcd(operators: Operators) -> None:

@@ -12,6 +12,7 @@ from hqclient import Client
 from hqpb.v1 import instance_pb2 as model
 from tests.clients.instancectl.conftest import NewCtl
 from tests.clients.instancectl.host_agents import heartbeats, host_agent, ready, short_directory
+from tests.clients.instancectl.node_agents import NodeProcess
 from tests.clients.instancectl.supervised import NODE, Ctl, instance, revision
 from tests.releases.conftest import Versions
 from tests.support.etcd import SharedEtcd
@@ -128,3 +129,55 @@ async def are_installed(client: Client, ids: tuple[str, ...], revision_id: str) 
     statuses = [(await client.get(id_)).instance.status for id_ in ids]
     installed = [r.id for status in statuses for r in status.revision if r.installed.status == TRUE]
     return installed.count(revision_id) == len(ids)
+
+
+@pytest.fixture
+def place() -> Iterator[Path]:
+    """A folder that users of instances may pass through."""
+    with short_directory() as directory:
+        directory.chmod(0o711)
+        yield directory
+
+
+async def test_a_node_moves_from_the_supervisors_of_the_last_release_to_one_agent_and_back(
+    last_release: Path, etcd: SharedEtcd, tmp_path: Path, place: Path
+) -> None:
+    ids, socket = ("i-0", "i-1"), place / "agent.sock"
+    (place / "node").mkdir()
+    supervisors = [Ctl(place / "node" / id_, "--instance", id_, "--node", NODE) for id_ in ids]
+    async with replica(last_release, etcd, tmp_path / "hq.log") as hq, Client([hq.grpc]) as client:
+        node = NodeProcess(place / "node", socket, "--server", hq.grpc)
+        try:
+            for id_ in ids:
+                await client.create(instance(revision("r1"), instance_id=id_))
+            async with supervised(hq, socket, supervisors, last_release):
+                await eventually(lambda: ready(client, *ids), 90.0, "ready with supervisors of the last release")
+                pids = [await ctl.container_pid() for ctl in supervisors]
+            await node.start()
+            before = max(await heartbeats(client, *ids))
+            await eventually(lambda: are_heard(client, ids, before), 90.0, "reports of the node's agent")
+            assert [await node.container_pid(id_) for id_ in ids] == pids
+            assert await node.terminate() == 0
+            async with supervised(hq, socket, supervisors, last_release):
+                before = max(await heartbeats(client, *ids))
+                await eventually(lambda: are_heard(client, ids, before), 90.0, "reports of who was there before")
+                assert [await ctl.container_pid() for ctl in supervisors] == pids
+            assert await has_stayed_ready(hq, *ids)
+        finally:
+            await node.clean_up()
+
+
+@asynccontextmanager
+async def supervised(hq: ReplicaProcess, socket: Path, supervisors: list[Ctl], root: Path) -> AsyncIterator[None]:
+    """A host agent of a tree and supervisors that reach HQ through it; they end by SIGKILL."""
+    async with host_agent(hq, socket, root=root):
+        try:
+            for ctl in supervisors:
+                ctl.root = root
+                await ctl.start("--host-agent", str(socket))
+            for ctl in supervisors:
+                await ctl.until("r1", "ready")
+            yield
+        finally:
+            for ctl in supervisors:
+                await ctl.kill()

@@ -62,10 +62,13 @@ async def _get(port: int) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.parametrize(
+    ("count", "rounds"), [(4, 10), pytest.param(100, 50, marks=[pytest.mark.night, pytest.mark.timeout(3600)])]
+)
 async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails_no_request(
-    new_node: NewNode, client: Client
+    new_node: NewNode, client: Client, count: int, rounds: int
 ) -> None:
-    wanted = [web(free_port()) for _ in range(4)]
+    wanted = [web(free_port()) for _ in range(count)]
     ids = [made.meta.id for made in wanted]
     for made in wanted:
         await client.create(made)
@@ -74,7 +77,7 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
         await until_ready(client, instance_id=each)
     pids = [await node.container_pid(each) for each in ids]
     async with watched(client) as seen, lookups(client) as failed:
-        for number in range(10):
+        for number in range(rounds):
             before = [(await told(client, instance_id=each)).incarnation for each in ids]
             await (node.kill() if number % 2 else node.terminate())
             await node.start()
