@@ -53,8 +53,8 @@ class Service:
         ]
 
     @property
-    def is_oneshot(self) -> bool:
-        return self._first("Type") == "oneshot"
+    def type(self) -> str:
+        return self._first("Type")
 
     def environment(self) -> dict[str, str]:
         """Nothing but what systemd gives: settings of files win over Environment=."""
@@ -144,11 +144,16 @@ def start(name: str) -> int:
     if name.endswith(".timer"):
         return 0 if (_UNITS / name).exists() else 1
     service = Service(name)
+    if service.type not in ("exec", "oneshot"):
+        print(
+            f"{name}: Type={service.type} is not played: `start` would wait for more than the process", file=sys.stderr
+        )
+        return 1
     service.prepare()
     log_path = Path("/var/log/journal") / f"{service.name}.log"
     log_path.parent.mkdir(parents=True, exist_ok=True)
     log = log_path.open("ab")
-    if service.is_oneshot:
+    if service.type == "oneshot":
         return max(service.popen(words, log).wait() for words in service.commands())
     if os.fork() == 0:
         os.setsid()
