@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import Sequence
 from typing import Any
 
 import pytest
 
 from hqpb.v1 import service_pb2 as pb
-from instancectl.hostagent.gathering import Gathering, Key, Placed
+from instancectl.hostagent.gathering import Gathering, Key, Placed, ReportRhythm
 from instancectl.hostagent.upstream import UpstreamError
+from instancectl.reports.schedule import Schedule
 from serving.clock import ManualClock
 from serving.errors import OutcomeUnknown, ServiceError
 from serving.transport.client_call import CallFailed
 from tests.support.sample_instances import eventually
-from tests.support.virtual_time import in_virtual_time
+from tests.support.virtual_time import VirtualClock, in_virtual_time
 
 UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than we are
 
@@ -171,3 +173,38 @@ async def test_whether_it_may_have_been_stored_is_told(unprocessed: bool, reason
     with pytest.raises(ServiceError) as caught:
         await add(gathering(hq), "a")
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize("handing_over_s", [0.0, 0.003], ids=["quiet", "busy"])
+@in_virtual_time
+async def test_two_hundred_quiet_supervisors_make_one_call_in_an_interval(handing_over_s: float) -> None:
+    """They begin one after the other; HQ asks for the next report up to a tenth sooner than once in an interval."""
+    hq, rng, clock, interval_s = Hq(), random.Random(1), VirtualClock(), 180.0
+    rhythm, machine = ReportRhythm(clock), asyncio.Lock()
+
+    def read_with_hints(body: bytes) -> Sequence[Any]:
+        hint_s = interval_s * rng.uniform(0.9, 1.0)
+        return [rhythm.next_s(hint_s) for _ in read(body)]
+
+    to = Gathering(hq.send, read_with_hints, clock, 0.1)
+
+    async def supervise(name: str) -> None:
+        await asyncio.sleep(60 * rng.random())
+        schedule = Schedule(interval_s, rng)
+        while True:
+            await asyncio.sleep(schedule.due_in_s(clock.now()))
+            async with machine:  # it has one processor
+                await asyncio.sleep(handing_over_s)
+            schedule.begin_report(clock.now())
+            placed = await to.add((name, "r1"), report(name), clock.now() + 10)
+            schedule.record_acceptance(clock.now(), placed.result)
+
+    tasks = [asyncio.create_task(supervise(f"i-{number}")) for number in range(200)]
+    await asyncio.sleep(3 * interval_s)
+    begun = len(hq.calls)
+    await asyncio.sleep(20 * interval_s)
+    quiet = hq.calls[begun:]
+    for task in tasks:
+        task.cancel()
+    assert {len(call) for call in quiet} == {200}
+    assert 20 <= len(quiet) <= 23, "20 intervals, up to a tenth shorter"
