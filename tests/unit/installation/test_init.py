@@ -20,8 +20,13 @@ from hq.installation.dividing import prefixes_of
 from hq.installation.folder import InstallationFolder
 from hq.installation.plan import BadPlan, InstallationPlan, read_plan
 from hq.main import cli
+from hqcli.recorder import RECORDER
+from hqctl.asking.cms import CMS
+from hqctl.asking.cms import WALLE as HQCTL_WALLE
+from nannyctl.nanny_server import NANNY
 from serving.auth.policy import parse
 from serving.rights.rules import Role
+from wallectl.asking import WALLE
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
 _HQ = {"hq-1": "10.0.0.1", "hq-2": "10.0.0.2", "hq-3": "10.0.0.3"}
@@ -275,6 +280,16 @@ def test_systemd_understands_the_timer_that_renews(tmp_path: Path) -> None:
     written(tmp_path)
     words = ["systemd-analyze", "verify", *map(str, (tmp_path / "units").iterdir())]
     assert subprocess.run(words, capture_output=True, text=True, check=False).stderr == ""
+
+
+def test_the_operators_commands_find_every_server_and_their_token(tmp_path: Path) -> None:
+    written(tmp_path / "ams")
+    set_here = dict(re.findall(r"(\w+)=(\S+)", (tmp_path / "ams" / "operator.env").read_text()))
+    for option, port in ((CMS, 7271), (HQCTL_WALLE, 7471), (NANNY, 7371), (WALLE, 7471), (RECORDER, 7871)):
+        assert set_here[option.variable] == f"10.0.0.1:{port}"
+        assert Path(set_here[f"{option.prefix}CA"]).is_file()
+        assert Path(set_here[f"{option.prefix}TOKEN_FILE"]).is_file()
+    assert set_here["HQ_SERVER"] == "10.0.0.1:7071"
 
 
 def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
