@@ -20,7 +20,8 @@ from typing import Final
 
 import pytest
 
-from tests.support.etcd import SharedEtcd
+from store.embedded import EtcdBinary
+from tests.support.etcd import SharedEtcd, binary_of
 from tests.support.played_machines import ROOT
 from tests.support.reserved_port import KeptPort
 from tests.support.sample_instances import eventually
@@ -175,6 +176,12 @@ class Builder:
         self.stage.copy([root / one.lstrip("/") for one in sources], target)
 
 
+@pytest.fixture(scope="session")
+def etcd_binary() -> EtcdBinary:
+    """One version: the image is the same."""
+    return binary_of("3.5")
+
+
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Stage:
     folder = tmp_path_factory.mktemp("image")
@@ -196,18 +203,18 @@ def running(image: Stage, *command: str, **variables: str) -> Iterator[subproces
     names = {"PATH": "/opt/hq/bin:/usr/bin:/bin", **variables}
     words = ["env", "-i", *(f"{name}={value}" for name, value in names.items()), *command]
     chroot = f"exec chroot --userspec={image.user} {image.root} {shlex.join(words)}"
-    process = subprocess.Popen(
+    with subprocess.Popen(
         in_mounts(image.mount(is_read_only=True), f"mount -t proc proc {image.root}/proc", chroot),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    )
-    try:
-        yield process
-    finally:
-        process.terminate()
-        process.wait(30)
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.terminate()
+            process.communicate(timeout=30)
 
 
 def said(image: Stage, *command: str) -> str:
