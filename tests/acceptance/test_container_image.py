@@ -51,7 +51,10 @@ def in_mounts(*steps: str) -> list[str]:
 
 
 def do(*steps: str) -> str:
-    done = subprocess.run(in_mounts(*steps), stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    outside = {name: value for name, value in os.environ.items() if name != "TMPDIR"}  # which is not there inside
+    done = subprocess.run(
+        in_mounts(*steps), env=outside, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, f"{steps[-1]}\n{done.stdout[-4000:]}{done.stderr[-4000:]}"
     return done.stdout
 
