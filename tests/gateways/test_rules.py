@@ -44,7 +44,7 @@ import pytest
 
 from tests.gateways.test_dns import asked
 from tests.gateways.test_xds import DeltaStream, Stream, stream
-from tests.support.gateway_process import GatewayProcess, Program, Programs, Registry
+from tests.support.gateway_process import GatewayProcess, Programs, Registry
 
 NOBODY, ABSENT, UNKNOWN = ["nobody"], ["absent"], ["unknown"]
 _QUIET_S: Final = 0.5
@@ -232,16 +232,6 @@ async def test_last_known_answers_are_served_while_hq_is_away_and_after_a_gatewa
     assert await three.are_terminated() == [0, 0, 0]
 
 
-async def federated(started: Programs, east: Registry, west: Registry) -> Program:
-    """`hq-federated` over both."""
-    config = Path(started.directory) / "federated.yaml"
-    config.write_text(f"locations:\n  east:\n    replicas: ['{east.grpc}']\n  west:\n    replicas: ['{west.grpc}']\n")
-    arguments = ("--config", str(config), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
-    federation = Program("federated.main", arguments, started.directory / "federated.log")
-    await started.add(federation)
-    return federation
-
-
 @pytest.mark.long
 async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_it_might_have(
     started: Programs,
@@ -249,7 +239,7 @@ async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_
     east, west = await started.registry("east", "east"), await started.registry("west", "west")
     await east.put("web-1", host="10.0.0.1")
     await west.put("web-2", host="10.0.0.2")
-    federation = await federated(started, east, west)
+    federation = await started.federation(east, west)
     three = Three(started, federation.grpc)
     await three.start()
     await three.come_to_say(["10.0.0.1", "10.0.0.2"])
@@ -277,7 +267,7 @@ async def test_a_location_that_goes_away_keeps_its_instances_and_denies_nothing_
 async def test_gateways_that_start_while_a_location_is_away_show_the_others(started: Programs) -> None:
     east, west = await started.registry("east", "east"), await started.registry("west", "west")
     await east.put("web-1", host="10.0.0.1")
-    federation = await federated(started, east, west)
+    federation = await started.federation(east, west)
     await west.kill()
     three = Three(started, federation.grpc)
     await three.start()

@@ -8,7 +8,7 @@ import json
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import AsyncExitStack, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -30,6 +30,7 @@ _LEASE: Final = "leases/web-hq"
 _MANY: Final = 250
 _TAKEN_OVER_S: Final = 60.0  # 15 s of the lease, on a machine that does something else, too
 _CASE_S: Final = 180.0
+_QUIET_S: Final = 3.0
 
 
 class OpenApi:
@@ -208,8 +209,50 @@ async def kubernetes(directory: Path) -> Verdict:
         await verdict.case("the other one writes when the writer dies", _take_over(api, hq, writers), _CASE_S)
         await verdict.case("HQ away changes nothing", _away(api, hq), _CASE_S)
         await verdict.case("an empty service is written once", _empty(api, hq), _CASE_S)
+    elsewhere = directory / "elsewhere"
+    elsewhere.mkdir()
+    starts = _start_while_away(openapi, elsewhere)
+    await verdict.case("who starts while a location, or all of HQ, is away takes nothing out", starts, _CASE_S)
     verdict.count("nothing was refused", "; ".join(api.refused[:3]))
     return verdict
+
+
+async def _start_while_away(openapi: OpenApi, directory: Path) -> None:
+    api = ApiServer(openapi)
+    async with AsyncExitStack() as stack:
+        url = stack.enter_context(_listening(api))
+        running = await stack.enter_async_context(programs(directory))
+        east, west = await running.registry("east", "east"), await running.registry("west", "west")
+        await east.put("web-1", host="10.0.0.1")
+        await west.put("web-2", host="10.0.0.2")
+        federation = await running.federation(east, west)
+
+        def writer(name: str) -> AbstractAsyncContextManager[asyncio.subprocess.Process]:
+            env = {"KUBERNETES_URL": url, "NAMESPACE": "shop", "HQ_SERVER": federation.grpc, "HOSTNAME": name}
+            order = (sys.executable, "-u", _EXAMPLE / "endpointslices.py", "web", "http", "web")
+            return started(order, directory / f"{name}.log", env)
+
+        async with writer("a"):
+            await _shows(api, {"10.0.0.1:80", "10.0.0.2:80"})
+        west.pause()
+        async with writer("b") as second:
+            await within(lambda: api.holder == "b", _TAKEN_OVER_S)
+            await east.put("web-3", host="10.0.0.3")
+            await _shows(api, {f"10.0.0.{number}:80" for number in (1, 2, 3)})
+            await east.report("web-1", is_ready=False)
+            await asyncio.sleep(_QUIET_S)
+            assert "10.0.0.2:80" in api.places()
+            west.resume()
+            await _shows(api, {"10.0.0.2:80", "10.0.0.3:80"})
+            second.kill()
+        federation.pause()
+        async with writer("c"):
+            await within(lambda: api.holder == "c", _TAKEN_OVER_S)
+            await asyncio.sleep(_QUIET_S)
+            assert api.places() == {"10.0.0.2:80", "10.0.0.3:80"}
+            federation.resume()
+            await east.report("web-1", is_ready=True)
+            await _shows(api, {f"10.0.0.{number}:80" for number in (1, 2, 3)})
 
 
 async def _shows(api: ApiServer, places: set[str]) -> None:

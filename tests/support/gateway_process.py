@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import signal
@@ -294,6 +295,16 @@ class Programs:
         started = GatewayProcess(kind, address, folder, *flags, name=log_name)
         self._started.append(started)
         await started.start(until_ready=until_ready)
+        return started
+
+    async def federation(self, east: Registry, west: Registry) -> Program:
+        """`hq-federated` over both."""
+        config = self.directory / "federated.yaml"
+        locations = {"east": {"replicas": [east.grpc]}, "west": {"replicas": [west.grpc]}}
+        config.write_text(json.dumps({"locations": locations}))  # JSON is YAML
+        arguments = ("--config", str(config), "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
+        started = Program("federated.main", arguments, self.directory / "federated.log")
+        await self.add(started)
         return started
 
     async def end(self) -> None:

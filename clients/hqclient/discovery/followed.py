@@ -52,6 +52,11 @@ class FeedHandle:
         return self._feed.roster.doubt() if self._feed_or_none else ""
 
     @property
+    def unheard(self) -> frozenset[str]:
+        """Known clusters that have shown this process nothing yet: their instances may be missing in the list."""
+        return self._feed.roster.unheard if self._feed_or_none else frozenset()
+
+    @property
     def error(self) -> HqApiError | None:
         """Why HQ cannot be followed at the moment; None: it can."""
         return self._feed.error if self._feed_or_none else None

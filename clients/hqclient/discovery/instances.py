@@ -57,11 +57,6 @@ class FollowedInstances(FeedHandle):
         return self._feed.roster.heard
 
     @property
-    def unheard(self) -> frozenset[str]:
-        """Known clusters that have not: any of their instances may be missing here."""
-        return self._feed.roster.unheard
-
-    @property
     def away(self) -> frozenset[str]:
         """Clusters that a federation gateway currently cannot reach: their instances are kept as they were."""
         return self._feed.roster.away

@@ -168,6 +168,11 @@ class SyncService:
         return self._ask(lambda handle: handle.doubt)
 
     @property
+    def unheard(self) -> frozenset[str]:
+        """Known clusters that have shown this process nothing yet: their instances may be missing in the list."""
+        return self._ask(lambda handle: handle.unheard)
+
+    @property
     def error(self) -> HqApiError | None:
         """Why HQ cannot be followed at the moment; None: it can."""
         return self._ask(lambda handle: handle.error)

@@ -2,7 +2,8 @@
 
 python endpointslices.py HQ_SERVICE PORT KUBERNETES_SERVICE
 
-Run two: the one that holds a Lease writes. While HQ is away, the slices stay as they are.
+Run two: the one that holds a Lease writes. While HQ is away, the slices stay as they are; while a location has not been
+heard yet, nothing is taken out of them.
 """
 
 from __future__ import annotations
@@ -151,6 +152,18 @@ def labels(service: str) -> dict[str, str]:
     return {"kubernetes.io/service-name": service, "endpointslice.kubernetes.io/managed-by": MANAGER}
 
 
+def existing(kubernetes: Kubernetes, service: str) -> list[Json]:
+    """Our slices that are there."""
+    selector = ",".join(f"{key}%3D{value}" for key, value in labels(service).items())
+    found = kubernetes.call("GET", "discovery.k8s.io", f"endpointslices?labelSelector={selector}")
+    return list(found["items"])
+
+
+def places_in(items: Iterable[Json]) -> set[tuple[str, int]]:
+    """Addresses and ports of slices."""
+    return {(host, one["ports"][0]["port"]) for one in items for each in one["endpoints"] for host in each["addresses"]}
+
+
 def write(
     kubernetes: Kubernetes,
     lease: WriterLease,
@@ -164,9 +177,7 @@ def write(
             continue
         lease.keep()
         kubernetes.call("PATCH", "discovery.k8s.io", f"endpointslices/{name}?fieldManager={MANAGER}&force=true", one)
-    selector = ",".join(f"{key}%3D{value}" for key, value in labels(service).items())
-    there = kubernetes.call("GET", "discovery.k8s.io", f"endpointslices?labelSelector={selector}")
-    for name in {one["metadata"]["name"] for one in there["items"]} - wanted.keys():
+    for name in {one["metadata"]["name"] for one in existing(kubernetes, service)} - wanted.keys():
         lease.keep()
         kubernetes.call("DELETE", "discovery.k8s.io", f"endpointslices/{name}")
 
@@ -184,7 +195,10 @@ async def main(hq_service: str, port: str, service: str) -> None:
             try:
                 is_writer = await asyncio.to_thread(lease.is_held)
                 weighed = [one for one in found.endpoints if one.weight] or found.endpoints
-                wanted = slices(service, port, [(one.host, one.port) for one in weighed])
+                places = {(one.host, one.port) for one in weighed}
+                if is_writer and found.unheard:  # what is there may be of a location that is away
+                    places |= places_in(await asyncio.to_thread(existing, kubernetes, service))
+                wanted = slices(service, port, places)
                 if time.monotonic() > written_at + REPAIR_S:
                     written = None
                 if is_writer and found.source is Origin.LIVE and wanted != written:
