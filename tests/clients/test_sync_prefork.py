@@ -1,4 +1,4 @@
-"""The synchronous client below servers that load an application and then fork: gunicorn's and Celery's own programs."""
+"""The synchronous client below gunicorn and Celery, which fork what they loaded, and Django, which loads it anew."""
 
 from __future__ import annotations
 
@@ -7,17 +7,16 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
 import urllib.request
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 from tests.clients.fake_hq import instance
 from tests.clients.telling import History, TellingReplica
-from tests.judges.tools import prefork
+from tests.judges.tools import packages
 from tests.judges.verdict import Missing
 from tests.support.reserved_port import quiet_port
 from tests.support.sample_instances import eventually
@@ -59,6 +58,33 @@ def tell():
     with Path("{folder}/answers", str(os.getpid())).open("a") as to:
         print(answer(), file=to)
 """
+DJANGO = """
+from django.apps import AppConfig
+from django.http import HttpResponse
+from django.urls import path
+
+class Pages(AppConfig):
+    name = "pages"
+
+    def ready(self):
+        from application import answer
+        self.answer = answer
+
+def show(request):
+    from django.apps import apps
+    return HttpResponse(apps.get_app_config("pages").answer())
+
+urlpatterns = [path("", show)]
+"""
+MANAGE = """
+from django.conf import settings
+from django.core.management import execute_from_command_line
+
+settings.configure(
+    DEBUG=True, SECRET_KEY="no", ALLOWED_HOSTS=["*"], ROOT_URLCONF="pages", INSTALLED_APPS=["pages.Pages"]
+)
+execute_from_command_line()
+"""
 # Sent before a worker is there: this broker lets a reader see half a file.
 SEND = """
 from celery import Celery
@@ -71,30 +97,32 @@ for _ in range(12):
 
 @asynccontextmanager
 async def program(
-    *words: str, folder: Path, replicas: list[TellingReplica]
+    *words: str, folder: Path, replicas: list[TellingReplica], ends: bool = False
 ) -> AsyncIterator[asyncio.subprocess.Process]:
-    """Run it in this folder; at the end SIGTERM, which it has to follow by itself with code 0."""
-    path = os.pathsep.join([str(folder), str(prefork()), os.environ.get("PYTHONPATH", "")])
+    """Run it in this folder; at the end SIGTERM, which it has to follow by itself with code 0, if it does not end."""
+    path = os.pathsep.join([str(folder), str(packages("prefork")), os.environ.get("PYTHONPATH", "")])
     env = {**os.environ, "PYTHONPATH": path, "REPLICAS": ",".join(each.address for each in replicas)}
     with (folder / "log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            sys.executable, "-m", *words, cwd=folder, env=env, stdout=log, stderr=log
+            sys.executable, "-m", *words, cwd=folder, env=env, stdout=log, stderr=log, start_new_session=True
         )
     try:
         yield process
+        if ends:
+            return
         assert process.returncode is None, (folder / "log").read_text()
         process.send_signal(signal.SIGTERM)
         assert await asyncio.wait_for(process.wait(), 60.0) == 0, (folder / "log").read_text()
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        with suppress(ProcessLookupError):  # Django's server is a child of the process that looks at the files
+            os.killpg(process.pid, signal.SIGKILL)
+        await process.wait()
 
 
 @pytest.fixture
 def folder(tmp_path: Path, history: History, telling: list[TellingReplica]) -> Path:
     try:
-        prefork()
+        packages("prefork")
     except Missing as missing:
         pytest.skip(str(missing))
     history.write("web-1")
@@ -110,7 +138,7 @@ def fetch(url: str) -> str:
     try:
         with urllib.request.urlopen(url, timeout=60.0) as answer:
             return str(answer.read().decode())
-    except urllib.error.URLError:
+    except OSError:
         return ""
 
 
@@ -134,7 +162,7 @@ async def test_workers_of_celery_prefork(folder: Path, telling: list[TellingRepl
     await asyncio.to_thread(
         subprocess.run,
         [sys.executable, "-c", SEND.format(folder=folder)],
-        env={**os.environ, "PYTHONPATH": str(prefork())},
+        env={**os.environ, "PYTHONPATH": str(packages("prefork"))},
         timeout=100,
         check=True,
     )
@@ -148,3 +176,24 @@ async def test_workers_of_celery_prefork(folder: Path, telling: list[TellingRepl
         await eventually(lambda: len(answers()) == 12, 150.0, "twelve tasks to be done")
         assert {line.partition(" ")[2] for line in answers()} == {"web-1 web-1"}
         assert len({line.partition(" ")[0] for line in answers()}) == 2
+
+
+async def test_django_serves_starts_anew_and_ends(folder: Path, telling: list[TellingReplica]) -> None:
+    """The application is loaded by `ready()`: in the server, again at each change of a file, and in each command."""
+    (folder / "pages.py").write_text(DJANGO)
+    (folder / "manage.py").write_text(MANAGE)
+    port, answers = quiet_port(), list[str]()
+
+    async def another_answered() -> bool:
+        answer = await asyncio.to_thread(fetch, f"http://127.0.0.1:{port}/")
+        if answer and answer not in answers:
+            answers.append(answer)
+        (folder / "pages.py").touch()  # again and again: its first look at the files may come after a change
+        await asyncio.sleep(0.5)
+        return len(answers) == 2
+
+    async with program("manage", "runserver", f"127.0.0.1:{port}", folder=folder, replicas=telling):
+        await eventually(another_answered, 120.0, "Django to answer from two processes")
+    assert {answer.partition(" ")[2] for answer in answers} == {"web-1 web-1"}
+    async with program("manage", "check", folder=folder, replicas=telling, ends=True) as command:
+        assert await asyncio.wait_for(command.wait(), 100.0) == 0, (folder / "log").read_text()

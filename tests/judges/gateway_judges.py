@@ -16,7 +16,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
 from tests.judges.gateway_world import MANY, PAIR, World, follow, within, world
-from tests.judges.processes import ROOT, free_port, must, run, started
+from tests.judges.processes import ROOT, environment, free_port, must, run, started
 from tests.judges.verdict import Missing, Verdict
 from xdspb.v1 import xds_pb2
 
@@ -333,6 +333,20 @@ async def consul_go(directory: Path) -> Verdict:
 
         await follow(verdict, at, shows)
         await verdict.case("it was never told that there is nobody", never_empty())
+    return verdict
+
+
+async def consul_python(directory: Path) -> Verdict:
+    """py-consul, with blocking queries, as its users write them."""
+    path = f"{tools.packages('py-consul')}:{environment()['PYTHONPATH']}"
+    verdict, log = Verdict(f"py-consul {tools.PY_CONSUL}"), directory / "found.log"
+    order = (sys.executable, "-m", "tests.judges.consul_follower")
+    async with world(directory, "consul") as at, started((*order, at.gateway.http, "web"), log, {"PYTHONPATH": path}):
+
+        async def shows(id_: str) -> None:
+            await within(lambda: _last(log) == f"found {_place(at, id_)}")
+
+        await follow(verdict, at, shows)
     return verdict
 
 

