@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import click
@@ -45,6 +46,7 @@ from tests.bench import (
     rollouts,
     scale,
     security,
+    single,
     sizes,
     storage,
     table,
@@ -59,6 +61,7 @@ from tests.bench.results import Results, loaded
 _MODULES = (
     *(
         lookups,
+        single,
         transport,
         heartbeats,
         changes,
@@ -87,7 +90,9 @@ _MODULES = (
     peers,
 )
 _QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes
-_GROUPS = {module.GROUP: module.run for module in _MODULES}
+_LARGE = {module.LARGE: partial(module.run, group=module.LARGE) for module in (leave, repairs, rollouts, pages)}
+_USUAL = {module.GROUP: module.run for module in _MODULES}
+_GROUPS = _USUAL | _LARGE
 _PAGE = ROOT / "docs" / "performance.md"
 _RESULTS = ROOT / "docs" / "performance" / "results.json"
 
@@ -106,7 +111,7 @@ def cli(context: click.Context) -> None:
     "--cases",
     default="",
     envvar="CASES",
-    help=f"Comma-separated, of: {', '.join(_GROUPS)}.  [default: all; quick: {', '.join(_QUICK)}]",
+    help=f"Comma-separated, of: {', '.join(_GROUPS)}.  [default: all but *-large; quick: {', '.join(_QUICK)}]",
 )
 @click.option("--rounds", default=0, help="Interleaved rounds per case.  [default: 5, quick 2]")
 @click.option("--seconds", default=0.0, help="Of load on each side in each round.  [default: 3, quick 0.5]")
@@ -127,7 +132,7 @@ def run(
         raise click.ClickException(
             "--out: figures are of the compiled transport only: run `make compile` and try again"
         )
-    names = [name.strip() for name in cases.split(",") if name.strip()] or list(_QUICK if quick else _GROUPS)
+    names = [name.strip() for name in cases.split(",") if name.strip()] or list(_QUICK if quick else _USUAL)
     if unknown := [name for name in names if name not in _GROUPS]:
         raise click.UsageError(f"there is no case {unknown[0]!r}: choose of {', '.join(_GROUPS)}")
     rounds, seconds = rounds or (2 if quick else 5), seconds or (0.5 if quick else 3.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, transport
+from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, single, transport
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short, spread
 
@@ -63,6 +63,26 @@ def _dearer(name: str, other: str, group: str = "") -> Callable[[Results], Sprea
     def find(results: Results) -> Spread | None:
         comparison = results.comparison(name, group)
         return ratio(*([s.cpu_us for s in comparison.sides[side]] for side in (other, "hq"))) if comparison else None
+
+    return find
+
+
+def _cost(name: str, other: str) -> Callable[[Results], Spread | None]:
+    """Processor time of an answer, as a multiple of another side's."""
+
+    def find(results: Results) -> Spread | None:
+        comparison = results.comparison(name)
+        return ratio(*([s.cpu_us for s in comparison.sides[side]] for side in ("hq", other))) if comparison else None
+
+    return find
+
+
+def _sum(*names: str) -> Callable[[Results], Spread | None]:
+    """Of facts of one value each."""
+
+    def find(results: Results) -> Spread | None:
+        found = [fact.spread().median for name in names if (fact := results.fact(name)) is not None]
+        return spread([sum(found)]) if len(found) == len(names) else None
 
     return find
 
@@ -159,6 +179,12 @@ FIGURES = (
         for case, o, target in _TRANSPORT
         if o == "empty" and "gRPC" in case
     ),
+    Figure(f"{single.ONE}, of an empty handler", 4.0, "times", True, "single", _ratio(single.ONE)),
+    Figure(f"{single.LARGEST}, of an empty handler", 0.60, "%", True, "single", _ratio(single.LARGEST)),
+    Figure(
+        *("A rare lookup at the federation gateway: processor time, of a replica's", 5, "times", False),
+        *("federated", _cost("Get of three installations, gRPC", "single")),
+    ),
     Figure("Idle watch: memory", 10, "KiB", False, "transport", _fact("idle watch: memory")),
     Figure("… over TLS, on a connection of its own", 45, "KiB", False, "transport", _fact(transport.ALONE_WITH_TLS)),
     Figure("… to open", 100, "µs of CPU", False, "transport", _fact(transport.OPENED)),
@@ -239,9 +265,13 @@ FIGURES = (
         *("1,000,000 instances: memory each beyond the encoded bytes", 1_100, "B", False),
         *("sizes", _fact("memory each beyond these, 1,000,000")),
     ),
-    Figure("1,000,000 instances: ready to serve", 60, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
     Figure(
-        *("… again after an orderly stop, with `--state-dir`", 20, "s", False),
+        *("1,000,000 instances: memory each, encoded bytes and all else", 2_000, "B", False),
+        *("sizes", _sum("encoded bytes each, 1,000,000", "memory each beyond these, 1,000,000")),
+    ),
+    Figure("1,000,000 instances: ready to serve", 25, "s", False, "sizes", _fact("ready to serve, 1,000,000")),
+    Figure(
+        *("… again after an orderly stop, with `--state-dir`", 8, "s", False),
         *("sizes", _fact("serves again after an orderly stop, 1,000,000")),
     ),
     *(
@@ -317,5 +347,13 @@ FIGURES = (
     Figure("… a poll with its details, p99", 5, "ms", False, "cms", _fact(leave.POLL)),
     Figure("Console, the slowest page over 100,000 instances: p99", 300, "ms", False, "console", _fact(pages.SLOWEST)),
     Figure("Console, a report on an open page of a service: p99", 1_000, "ms", False, "console", _fact(pages.SEEN)),
-    Figure("DNS answers on one core", 30_000, "/s", True, "gateways", _fact(gateways.DNS)),
+    Figure(
+        "Acknowledged write to an answer of the new instance through Envoy, p99",
+        100,
+        "ms",
+        False,
+        "gateways",
+        _fact(gateways.ENVOY),
+    ),
+    Figure("DNS answers on one core", 100_000, "/s", True, "gateways", _fact(gateways.DNS)),
 )

@@ -25,12 +25,18 @@ from serving.encoding.envelopes import envelope
 from serving.h2 import frames, hpack
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
+from tests.judges import tools as judges
+from tests.judges.envoy import proxy, uses
+from tests.judges.gateway_world import within
+from tests.judges.haproxy import Balancer
+from tests.judges.verdict import Missing
 from tests.support.gateway_process import GatewayProcess, Programs, Registry, programs
 from xdspb.v1 import xds_pb2 as pb
 
 GROUP: Final = "gateways"
 DNS: Final = "DNS answers per second of one core"
 XDS: Final = "xDS, acknowledged to arrived: p99"
+ENVOY: Final = "Envoy, acknowledged to answered by the new instance: p99"
 QUERY: Final = "blocking query, acknowledged to answered: p99"
 _CROWD: Final = "xDS, acknowledged to the last of {:,} streams: p99"
 _INSTANCES: Final = 16
@@ -48,6 +54,7 @@ async def run(bench: Bench) -> None:
         await _dns(bench, await running.gateway("dns", hq))
         await _xds(bench, running, hq)
         await _consul(bench, hq, await running.gateway("consul", hq))
+    await _envoy(bench)
 
 
 # --- DNS ----------------------------------------------------------------------------------------------------------
@@ -186,6 +193,39 @@ async def _one_change(hq: Registry, streams: _Streams, count: int, number: int) 
     began = time.monotonic()
     await streams.wait(count)
     return time.monotonic() - began
+
+
+async def _envoy(bench: Bench) -> None:
+    """Requests through a real Envoy, on connections of their own, some 5 ms after each other."""
+    try:
+        path, version = await judges.envoy()
+    except Missing as missing:
+        bench.say(f"{GROUP:10} {missing}")
+        return
+    (directory := bench.directory / "envoy").mkdir()
+    async with proxy(directory, path, "DELTA_GRPC") as (at, _, port):
+        load = asyncio.create_task(at.load())
+        try:
+            await within(lambda: bool(at.answered))
+            await at.hq.put("web-1", host="127.0.1.2", port=port, is_ready=False)
+            took = [await _takes_over(at, (number + 1) % 2, port) for number in range(_CHANGES)]
+        finally:
+            load.cancel()
+            await asyncio.gather(load, return_exceptions=True)
+    note = f"{version}, {_CHANGES} changes; p50 {percentile(sorted(took), 0.5) * 1_000:.1f} ms"
+    bench.fact(GROUP, ENVOY, [percentile(sorted(took), 0.99) * 1_000], "ms", note=note)
+
+
+async def _takes_over(at: Balancer, number: int, port: int) -> float:
+    """One of two becomes ready: seconds from the acknowledgement until it answers. Then the other one leaves."""
+    at.answered.clear()
+    await at.hq.report(f"web-{number}", is_ready=True)
+    began = time.monotonic()
+    await within(lambda: at.answered[f"127.0.1.{number + 1}:{port}"] > 0)
+    took_s = time.monotonic() - began
+    await at.hq.report(f"web-{1 - number}", is_ready=False)
+    await uses(at, {f"127.0.1.{number + 1}"})
+    return took_s
 
 
 # --- Consul -------------------------------------------------------------------------------------------------------

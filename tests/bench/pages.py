@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Final
 
+import httpx
 import psutil
 
 from hqclient import Client
@@ -19,19 +20,23 @@ from tests.bench.filling import MAX_TXN_OPS, fill
 from tests.bench.population import Population, Stored
 from tests.bench.stand import PREFIX
 from tests.bench.stats import percentile
-from tests.bench.usage import cpu_s
+from tests.bench.usage import cpu_s, memory_bytes
 from tests.console.chromium import FOUND, chromium, screen
 from tests.console.real import process
 from tests.console.scene import Browser, browser_at, instance
 from tests.support.replicas import ReplicaProcess
 
 GROUP: Final = "console"
+LARGE: Final = "console-large"
+_SIZES: Final = {GROUP: 100_000, LARGE: 1_000_000}
+_READY_S: Final = 900.0
 SLOWEST: Final = "the slowest of all pages: p99"
 SEEN: Final = "from a report to an open page of a service: p99"
 PAGES: Final = (
     *("/", "/services", "/services/big", "/services/svc-7", "/instances", "/instances?readiness=not-ready"),
     *("/nodes", "/nodes/node-000007.dc1", "/events", "/instances/default/svc-7-3"),
 )
+_FREE: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 _CHANGED: Final = "/services/svc-7"
 _CHANGES: Final = 60
 _SEEN: Final = """(wanted) => new Promise((done) => {
@@ -57,41 +62,77 @@ class Services(Population):
         return made if number % 100 else made._replace(status=silent)
 
 
-async def run(bench: Bench) -> None:
-    """The group `console`; HQ, its etcd and the console are processes of their own."""
-    size = 10_000 if bench.quick else 100_000
-    async with (
-        _replica(bench, size) as hq,
-        process("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq.grpc) as (_, http),
-    ):
-        async with browser_at(f"http://{http}") as browser:
-            await _pages(bench, browser, size, (hq.pid, _console()))
-        if FOUND is not None:
-            async with Client([hq.grpc]) as client:
-                await _live(bench, client, f"http://{http}")
+async def run(bench: Bench, group: str = GROUP) -> None:
+    """The group `console`, or `console-large`; HQ, its etcd, the console and the CMS are processes of their own."""
+    size = 10_000 if bench.quick else _SIZES[group]
+    async with _replica(bench, size) as hq:
+        console = ("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq.grpc)
+        if group == LARGE:
+            async with _started(bench, "console", size, *console), _cms(bench, size, hq.grpc):
+                pass
+        async with process(*console) as (_, http):
+            async with browser_at(f"http://{http}") as browser:
+                await _pages(bench, browser, size, (hq.pid, _child("console.main")), group)
+            if FOUND is not None and group == GROUP:
+                async with Client([hq.grpc]) as client:
+                    await _live(bench, client, f"http://{http}")
+
+
+@asynccontextmanager
+async def _started(bench: Bench, name: str, size: int, *words: str) -> AsyncIterator[None]:
+    """A controller over so many instances: how long until it is ready, what that costs, and what it holds then."""
+    began = time.monotonic()
+    async with process(*words) as (_, http), httpx.AsyncClient(base_url=f"http://{http}", timeout=60) as asking:
+        pid = _child(words[0])
+        async with asyncio.timeout(_READY_S):
+            while (await asking.get("/readyz")).status_code != 200:
+                await asyncio.sleep(0.2)
+        bench.fact(LARGE, f"{name} over {size:,} instances: ready after", [time.monotonic() - began], "s")
+        bench.fact(LARGE, f"{name} over {size:,} instances: processor until then", [cpu_s([pid])], "s")
+        await asyncio.sleep(5)  # what the start has left behind is given back
+        bench.fact(LARGE, f"{name} over {size:,} instances: memory", [memory_bytes(pid) / 1e6], "MB")
+        yield
+
+
+@asynccontextmanager
+async def _cms(bench: Bench, size: int, hq: str) -> AsyncIterator[None]:
+    etcd = EmbeddedEtcd(bench.directory / "cms-etcd", binary=find_etcd())
+    await etcd.start()
+    words = ("cms.main", "serve", "--etcd", etcd.endpoint, "--location", f"default={hq}", *_FREE)
+    try:
+        async with _started(bench, "CMS", size, *words):
+            yield
+    finally:
+        await etcd.kill()
 
 
 @asynccontextmanager
 async def _replica(bench: Bench, size: int) -> AsyncIterator[ReplicaProcess]:
     etcd = EmbeddedEtcd(
-        bench.directory / "console-etcd", binary=find_etcd(), extra_flags=(f"--max-txn-ops={MAX_TXN_OPS}",)
+        bench.directory / "console-etcd",
+        binary=find_etcd(),
+        quota_bytes=8 << 30,
+        extra_flags=(f"--max-txn-ops={MAX_TXN_OPS}", "--max-request-bytes=16777216"),
     )
     await etcd.start()
     replica = ReplicaProcess([etcd.endpoint], PREFIX, bench.directory / "console-hq.log")
     try:
         await fill(etcd.endpoint, Services(size), PREFIX, with_raw=False)
-        await replica.start()
+        await replica.start(until_ready=False)
+        async with asyncio.timeout(_READY_S):
+            while (await replica.get("/readyz"))[0] != 200:
+                await asyncio.sleep(0.2)
         yield replica
     finally:
         await replica.kill()
         await etcd.kill()
 
 
-def _console() -> int:
-    return next(one.pid for one in psutil.Process().children() if "console.main" in one.cmdline())
+def _child(module: str) -> int:
+    return next(one.pid for one in psutil.Process().children() if module in one.cmdline())
 
 
-async def _pages(bench: Bench, browser: Browser, size: int, pids: tuple[int, int]) -> None:
+async def _pages(bench: Bench, browser: Browser, size: int, pids: tuple[int, int], group: str) -> None:
     slowest = 0.0
     for path in PAGES:
         took, cpu = [], []
@@ -103,9 +144,10 @@ async def _pages(bench: Bench, browser: Browser, size: int, pids: tuple[int, int
                 took.append(1_000 * (time.perf_counter() - began))
                 cpu.append(1_000 * (cpu_s(pids) - used_s))
         note = f"processor time of HQ and console {sum(cpu) / len(cpu):.0f} ms"
-        bench.fact(GROUP, f"{path} over {size:,} instances", took, "ms", note=note)
+        bench.fact(group, f"{path} over {size:,} instances", took, "ms", note=note)
         slowest = max(slowest, percentile(sorted(took), 0.99))
-    bench.fact(GROUP, SLOWEST, [slowest], "ms")
+    name = SLOWEST if group == GROUP else f"{SLOWEST}, {size:,} instances"
+    bench.fact(group, name, [slowest], "ms")
 
 
 async def _live(bench: Bench, client: Client, base: str) -> None:

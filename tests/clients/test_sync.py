@@ -123,6 +123,25 @@ hq.watch().__enter__().__next__
 print("done")
 """
 
+_CLOSED = """
+import os, sys, time
+from hqclient.sync import Client, Discovery
+
+def sockets():
+    with os.scandir("/proc/self/fd") as found:
+        return sum(os.readlink(each.path).startswith("socket:") for each in found if os.path.islink(each.path))
+
+for _ in range(20):
+    with Client(sys.argv[1:], timeout_s=30) as hq, Discovery(sys.argv[1:]).service("web", port="http") as web:
+        hq.get("web-1")
+        web.ready(30, at_least=0)
+ends = time.monotonic() + 30
+while sockets() > 12 and time.monotonic() < ends:
+    time.sleep(0.05)
+assert sockets() <= 12, sockets()  # gRPC keeps some of its own
+print("done")
+"""
+
 _FORKED = """
 import os, sys
 from hqclient.sync import Client, Discovery
@@ -144,7 +163,11 @@ print("done")
 """
 
 
-@pytest.mark.parametrize("script", [_LEFT_OPEN, _FORKED], ids=["left open", "forked"])
+@pytest.mark.parametrize(
+    "script",
+    [_LEFT_OPEN, _FORKED, pytest.param(_CLOSED, marks=pytest.mark.long)],
+    ids=["left open", "forked", "closed, and nothing left behind"],
+)
 async def test_the_interpreter_ends(script: str, history: History, telling: list[TellingReplica]) -> None:
     for replica in telling:
         replica.stored.put(instance("web-1"))

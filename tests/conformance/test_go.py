@@ -56,6 +56,14 @@ async def test_the_go_client_holds(tmp_path: Path) -> None:
     assert not {name: problem for name, problem in problems.items() if problem}
 
 
+@pytest.mark.night
+async def test_staticcheck_finds_nothing() -> None:
+    order = ("go", "run", "honnef.co/go/tools/cmd/staticcheck@v0.6.1", "./...")
+    run = await asyncio.create_subprocess_exec(*order, cwd=MODULE, stdout=asyncio.subprocess.PIPE)
+    said, _ = await run.communicate()
+    assert run.returncode == 0, said.decode()
+
+
 async def test_the_page_as_written(tmp_path: Path) -> None:
     """In a module of its own, which names this clone as the page says."""
     page = (ROOT / "docs" / "go.md").read_text()

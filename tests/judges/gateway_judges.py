@@ -6,12 +6,14 @@ import asyncio
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
 
+import yaml
 from google.protobuf.descriptor import FieldDescriptor
 
 from tests.judges import tools
@@ -351,16 +353,27 @@ async def consul_python(directory: Path) -> Verdict:
 
 
 async def consul_prometheus(directory: Path) -> Verdict:
-    """Prometheus' discovery of Consul, as a library: Debian's Prometheus is built without it."""
+    """Prometheus' discovery of Consul, set up as in the example, as a library: Debian's program is built without it."""
     path, version = await tools.go_program("promfollow", "github.com/prometheus/prometheus")
     verdict, log = Verdict(version), directory / "found.log"
-    async with world(directory, "consul") as at, started((path, at.gateway.http, "web"), log):
+    async with (
+        world(directory, "consul") as at,
+        started((path, json.dumps(_consul_sd(at.gateway.http))), log),
+    ):
 
         async def shows(id_: str) -> None:
             await within(lambda: _last(log) == f"found {_place(at, id_)}", 60.0)  # it waits for 15 s after an error
 
         await follow(verdict, at, shows)
     return verdict
+
+
+def _consul_sd(address: str) -> dict[str, Any]:
+    """Of the example, where it is a comment."""
+    _, _, text = (ROOT / "examples/gateways/prometheus.yml").read_text().partition("`hq-gateway consul`:\n")
+    [job] = yaml.safe_load(re.sub("^  # ?", "", text, flags=re.MULTILINE))
+    [found] = job["consul_sd_configs"]
+    return {**found, "server": address, "refresh_interval": "20ms"}  # the least time between two questions
 
 
 async def consul_traefik(directory: Path) -> Verdict:

@@ -1,6 +1,8 @@
 // Prometheus' own discovery of Consul: prints the targets of a service, one line whenever they differ.
 //
-//	promfollow ADDRESS SERVICE
+//	promfollow CONFIG
+//
+// CONFIG is an element of consul_sd_configs.
 package main
 
 import (
@@ -9,19 +11,19 @@ import (
 	"os"
 	"sort"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/discovery"
 	"github.com/prometheus/prometheus/discovery/consul"
 	"github.com/prometheus/prometheus/discovery/targetgroup"
+	"gopkg.in/yaml.v2"
 )
 
 func main() {
-	config := consul.DefaultSDConfig
-	config.Server, config.Services = os.Args[1], []string{os.Args[2]}
-	config.RefreshInterval = model.Duration(20 * time.Millisecond) // the least time between two questions
+	var config consul.SDConfig
+	if err := yaml.UnmarshalStrict([]byte(os.Args[1]), &config); err != nil {
+		panic(err)
+	}
 	registry := prometheus.NewRegistry()
 	metrics := config.NewDiscovererMetrics(registry, discovery.NewRefreshMetrics(registry))
 	discoverer, err := config.NewDiscoverer(discovery.DiscovererOptions{Metrics: metrics})
