@@ -8,8 +8,9 @@ import secrets
 import socket
 import sys
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -31,6 +32,7 @@ from serving.telemetry.logs import set_up_logs
 from serving.telemetry.metrics import Declared, Table
 
 Work = Callable[[], Coroutine[Any, Any, None]]
+_CURRENT_S: Final = 2.0
 
 
 @dataclass(slots=True)
@@ -120,13 +122,33 @@ class DiscoveryGateway:
             leave()
 
         async with self._discovery:
-            await self._transports.serve(self._work(beside), leaving)
+            following = asyncio.create_task(self.picture.follow(self._discovery, self._services), name="follow HQ")
+            try:
+                await self._wait_for_a_current_list(following)
+                await self._transports.serve(self._work(following, beside), leaving)
+            finally:
+                following.cancel()
+                await asyncio.gather(following, return_exceptions=True)
 
-    async def _work(self, beside: Sequence[Work]) -> None:
+    async def _wait_for_a_current_list(self, following: asyncio.Task[None]) -> None:
+        """HQ may have changed since the file was saved, and clients may know it from another gateway: it comes first.
+
+        Only if HQ stays away, the file is shown.
+        """
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CURRENT_S):
+                while not following.done() and self.picture.may_become_current:
+                    await asyncio.sleep(0.01)
+
+    async def _work(self, following: asyncio.Task[None], beside: Sequence[Work]) -> None:
         async with asyncio.TaskGroup() as group:
-            group.create_task(self.picture.follow(self._discovery, self._services), name="follow HQ")
+            group.create_task(_end_with(following))
             for work in beside:
                 group.create_task(work())
+
+
+async def _end_with(task: asyncio.Task[None]) -> None:
+    await task
 
 
 def check_http(given: Mapping[str, Any], *names: str) -> None:

@@ -97,6 +97,11 @@ class EndpointView:
         """Locations whose instances are kept as they last were, or not known at all."""
         return self.condition.away | self.coverage.unheard
 
+    @property
+    def may_become_current(self) -> bool:
+        """The list is that of a file, or is being read; HQ has not been heard."""
+        return self.condition.source is Origin.SAVED or isinstance(self.condition, Unfollowed)
+
     def instances(self, service: str) -> Mapping[Key, KnownInstance]:
         """Instances by cluster and id; empty: none is known, which need not mean that there are none."""
         return self._services.get(service, _NONE)

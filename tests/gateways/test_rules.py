@@ -13,6 +13,7 @@ and tests/gateways.
 | --- | --- | --- | --- |
 | HQ away at the first start | here | here | here |
 | HQ away later, and then the gateway killed (long) | here | here | here |
+| the gateway killed while HQ is there, and its file old (long) | here | here | here |
 | HQ away for five minutes, in real time (long) | here | here | here |
 | one location away, and then the gateway killed (long) | here | here | here |
 | one location away at the start (long) | here | here | here |
@@ -157,10 +158,18 @@ class Three:
         """SIGTERM; their exit codes."""
         return [await gateway.terminate() for gateway in self._gateways.values()]
 
+    async def kill(self) -> None:
+        """SIGKILL."""
+        await asyncio.gather(*(gateway.kill() for gateway in self._gateways.values()))
+
+    async def start_again(self) -> None:
+        """On what they saved."""
+        await asyncio.gather(*(gateway.again() for gateway in self._gateways.values()))
+
     async def are_killed(self) -> None:
         """SIGKILL, and they start again on what they saved."""
-        await asyncio.gather(*(gateway.kill() for gateway in self._gateways.values()))
-        await asyncio.gather(*(gateway.again() for gateway in self._gateways.values()))
+        await self.kill()
+        await self.start_again()
 
     async def lose_all(self) -> None:
         """SIGKILL, and they start again with nothing."""
@@ -295,6 +304,22 @@ async def test_of_two_gateways_behind_a_balancer_the_one_that_knows_nothing_deni
     await hq.put("web-2", host="10.0.0.2")
     for three in (first, second):
         await three.come_to_say(["10.0.0.1", "10.0.0.2"])
+
+
+@pytest.mark.long
+async def test_who_starts_again_does_not_go_back_to_its_file_while_hq_is_there(started: Programs) -> None:
+    hq = await started.registry()
+    await hq.put("web-1", host="10.0.0.1")
+    await hq.put("web-2", host="10.0.0.2", is_ready=False)
+    three = Three(started, hq)
+    await three.start()
+    await three.come_to_say(["10.0.0.1"])
+    await three.have_saved("web-1", "web-2")
+    await three.kill()
+    await hq.report("web-2", is_ready=True)
+    await hq.report("web-1", is_ready=False)
+    await three.start_again()
+    await three.say(["10.0.0.2"])
 
 
 @pytest.mark.long
