@@ -352,7 +352,7 @@ FIGURES = (
         100,
         "ms",
         False,
-        "gateways",
+        gateways.BEHIND_ENVOY,
         _fact(gateways.ENVOY),
     ),
     Figure("DNS answers on one core", 100_000, "/s", True, "gateways", _fact(gateways.DNS)),

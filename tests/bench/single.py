@@ -5,17 +5,20 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
+import httpx
+
 from hqpb.v1 import service_pb2
 from serving.encoding.jsonio import to_json
 from tests.bench import load
 from tests.bench.bench import Bench
 from tests.bench.load import Shape
 from tests.bench.lookups import FLAGS, file_name, of_service
-from tests.bench.stand import stand
+from tests.bench.stand import SERVICE, stand
 
 GROUP: Final = "single"
 ONE: Final = "Find 100, gRPC, 16 connections x 1"
 LARGEST: Final = "Find 10,000, JSON, 4 connections x 1"
+_FIRST_S: Final = 60.0
 
 
 async def run(bench: Bench) -> None:
@@ -39,6 +42,13 @@ async def run(bench: Bench) -> None:
             },
         )
         ask = partial(load.http, messages=[to_json(largest.request)], content_type="application/json", connections=4)
+        # The first answer takes longest, and one that is given up is begun anew.
+        path = f"http://{made.replicas[0].http}{SERVICE}/{largest.method}"
+        async with httpx.AsyncClient(timeout=_FIRST_S, trust_env=False) as first:
+            answer = await first.post(
+                path, content=to_json(largest.request), headers={"content-type": "application/json"}
+            )
+            assert len(answer.json()["instances"]) == largest.size
         await bench.compare(
             *(GROUP, LARGEST),
             {
