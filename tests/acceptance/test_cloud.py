@@ -13,12 +13,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import grpc
 import psutil
 import pytest
 from google.protobuf.message import Message
 
 from hqclient.client import Client
 from hqpb.v1 import service_pb2 as pb
+from nannypb.v1 import service_pb2 as npb
+from nannypb.v1.service_stubs import NannyServiceStub
 from tests.support.process_ids import has_ended
 from tests.support.sample_instances import eventually
 from tests.support.walle.running import call_json
@@ -120,6 +123,9 @@ async def test_trouble_lasts_and_pages_tell_why_how_to_go_back_and_who_blocks(tm
 
             await eventually(is_told, 60)
 
+        nanny = re.search(r"^  nanny +(127\S+)", cloud.output(), re.MULTILINE)
+        assert nanny is not None
+        await a_crashing_canary_stopped_itself(nanny[1])
         for _ in range(2):  # again when Wall-E would have healed it long ago
             trouble = "healing of cloud is off", "shop: the roll-out failed", "NET-7"
             await tells("/", "web: 50 of 60 instances ready", *trouble)
@@ -135,6 +141,22 @@ def _read(address: str) -> str:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     with direct.open(address, timeout=10) as answer:
         return str(answer.read().decode())
+
+
+async def a_crashing_canary_stopped_itself(nanny: str) -> None:
+    """It crashed, and so did one in its place; the ten others were not touched."""
+    async with grpc.aio.insecure_channel(nanny) as channel:
+        stub: Any = NannyServiceStub(channel)
+
+        async def failed() -> npb.Rollout | None:
+            found = (await stub.GetRollout(npb.GetRolloutRequest(service_id="shop"))).rollout
+            return found if found.order.outcome == npb.ORDER_OUTCOME_FAILED else None
+
+        rollout = await eventually(failed, 90, "the roll-out stopped itself")
+        assert "restarted, or did not stay ready (2 failed, 1 allowed)" in rollout.order.message
+        assert [batch.instances for batch in rollout.batch] == [1, 1]
+        assert len({one.id for one in rollout.judged}) == len(rollout.judged) == 2
+        assert all("cannot open /etc/search/index" in one.output for one in rollout.judged)
 
 
 async def a_broken_host_is_healed(addresses: dict[str, str], broken: Path) -> None:

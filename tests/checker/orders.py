@@ -52,7 +52,7 @@ def check_bad(outcomes: Mapping[str, str]) -> Iterator[Violation]:
     """Every order for a snapshot that crashes: by its name, what became of it."""
     for order, outcome in outcomes.items():
         if outcome not in ("FAILED", "ROLLED_BACK"):
-            yield CAUGHT.broken(f"{order} for a snapshot that never starts is {outcome}")
+            yield CAUGHT.broken(f"{order} for a snapshot that crashes is {outcome}")
 
 
 def check_orders(answers: Mapping[str, bool], history: Sequence[str]) -> Iterator[Violation]:

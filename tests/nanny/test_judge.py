@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -130,6 +131,39 @@ BAD: dict[str, Scenario] = {
     "kills its host after a minute": world(kills_after_s=60.0),
     "kills its host at once": world(never, kills_after_s=5.0),
 }
+
+
+def beside_dead(count: int, heard_s: float, scenario: Scenario) -> Scenario:
+    """The same, where the last hosts are dead already."""
+
+    def make(size: int) -> World:
+        made = scenario(size)
+        for host in made.hosts[-count:]:
+            host.dead, host.heard_s = True, heard_s
+            made.own.add(host.number)
+        made.tick()
+        return made
+
+    return make
+
+
+def lose_location(scenario: Scenario, name: str) -> Scenario:
+    """The same, where a location does not answer for an hour, from before most of them have shown themselves."""
+
+    def make(size: int) -> World:
+        made = scenario(size)
+        made.events = {20.0: lambda one: one.away.add(name), 3_620.0: lambda one: one.away.clear()}
+        return made
+
+    return make
+
+
+BESIDE: dict[str, Callable[[Scenario], Scenario]] = {
+    "a host dead for long": partial(beside_dead, 1, -1e6),
+    "a host that died just before": partial(beside_dead, 1, 0.0),
+    "a location lost at the first batch": partial(lose_location, name="a"),
+    "a location lost later on": partial(lose_location, name="b"),
+}
 UNAVAILABLE = (Amount(1), Amount(10, is_percent=True), Amount(50, is_percent=True))
 FAILURES = (Amount(10, is_percent=True), Amount(20, is_percent=True))
 
@@ -182,6 +216,17 @@ def test_no_bad_revision_becomes_active_and_one_can_always_roll_back(
 ) -> None:
     for size, policy in policies:
         is_caught(BAD[what], size, policy)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("policies", EVERYWHERE)
+@pytest.mark.parametrize("beside", BESIDE)
+@pytest.mark.parametrize("what", BAD)
+def test_no_bad_revision_becomes_active_beside_what_is_dead_or_lost(
+    what: str, beside: str, policies: list[tuple[int, Policy]]
+) -> None:
+    for size, policy in policies:
+        is_caught(BESIDE[beside](BAD[what]), size, policy)
 
 
 def test_a_revision_that_crashes_after_two_minutes_costs_its_first_batch() -> None:

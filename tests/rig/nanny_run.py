@@ -1,8 +1,9 @@
 """Nanny under faults: real processes of it, HQ and etcd, agents that follow HQ, orders that contradict each other.
 
 Faults: a process is killed, paused, cut off from HQ or from etcd, or its etcd stalls; a replica of HQ is killed or
-paused; a node is dead for a while. Roll-outs have steps, some are aborted, and some are of a snapshot that crashes: it
-is ordered while nothing else is, so that what it breaks is its own. A reader outside counts what is ready;
+paused; a node is dead for a while. Roll-outs have steps, some are aborted, and some are of a snapshot that crashes, at
+once or again and again after it was ready: it is ordered while nothing else is, so that what it breaks is its own. A
+reader outside counts what is ready;
 tests/checker/orders.py judges. A run in which no roll-out ended has said nothing.
 """
 
@@ -44,6 +45,8 @@ _CALL_S: Final = 3.0
 _BACK_S: Final = 20.0  # after which a node that was dead serves again
 _FREE: Final = ("--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0")
 _ACTIVE: Final = pb.CURRENT_STATE_ACTIVE
+_CRASHES: Final = {"loops": ["timeout", "1.5", "run"], "never starts": ["false"]}
+"""Commands of the snapshots that crash: their simulated agents end them so long after each start."""
 _NAMES: Final = [f"web-{number}" for number in range(SIZE)]
 
 
@@ -138,23 +141,21 @@ class NannyRun:
 
     async def _fill(self) -> None:
         """A service with three snapshots, of which the first is active."""
-        policy = pb.RolloutPolicy(max_unavailable=str(AWAY), max_failures="0", min_ready_s=1, soak_s=1, roll_back=True)
+        policy = pb.RolloutPolicy(max_unavailable=str(AWAY), max_failures="0", min_ready_s=1, soak_s=3, roll_back=True)
         policy.progress_deadline_s = _DEADLINE_S
         policy.step.add(instances="1", weight="20%")
         policy.step.add(hold_s=1)
         info = pb.InfoAttributes(rollout=policy)
         await self._asked("CreateService", pb.CreateServiceRequest(service_id=SERVICE, info=info, request_id="create"))
         self._snapshots = []
-        for title in ("v1", "v2", "v3", "bad"):
+        for title in ("v1", "v2", "v3", *_CRASHES):
             instances = [{"id": name, "node": f"node-{name}"} for name in _NAMES]
-            revision = {
-                "id": title,
-                "container": [{"name": "main", "command": ["false"] if title == "bad" else ["run", title]}],
-            }
+            command = _CRASHES.get(title, ["run", title])
+            revision = {"id": title.replace(" ", "-"), "container": [{"name": "main", "command": command}]}
             content = json.dumps({"service": SERVICE, "instances": instances, "revisions": [revision]})
             request = pb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode(), request_id=title)
             self._snapshots.append(str((await self._asked("CreateSnapshot", request)).snapshot.id))
-        self._bad = self._snapshots.pop()
+        self._snapshots, self._bad = self._snapshots[: -len(_CRASHES)], self._snapshots[-len(_CRASHES) :]
         await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._snapshots[0], target=pb.TARGET_ACTIVE))
         async with asyncio.timeout(_ARRIVE_S):
             while await self._current(self._snapshots[0]) != _ACTIVE:
@@ -191,12 +192,12 @@ class NannyRun:
     async def _order(self) -> None:
         """Mostly activations, often before the last one has arrived; some are sent to both processes at once."""
         rng = random.Random(f"{self.seed} orders")
-        await self._order_bad()  # one in every run, however short
+        await self._order_bad(self._bad[0])  # one in every run, however short
         while self.loop.time() < self._ends:
             snapshot = rng.choice(self._snapshots)
             kind = rng.choice(("activate", "activate", "activate", "prepare", "create", "pause", "abort", "bad"))
             if kind == "bad":
-                await self._order_bad()
+                await self._order_bad(rng.choice(self._bad))
             elif kind == "abort":
                 await self._abort()
             elif kind == "pause":
@@ -215,12 +216,12 @@ class NannyRun:
                 order = pb.AbortRolloutRequest(order_id=one.order.id, step_number=one.action.step_number)
                 await self._send("AbortRollout", order)
 
-    async def _order_bad(self) -> None:
-        """The snapshot that crashes, if nothing is under way; nothing else is ordered until that has ended."""
+    async def _order_bad(self, snapshot: str) -> None:
+        """A snapshot that crashes, if nothing is under way; nothing else is ordered until that has ended."""
         if (await self._service()).state != pb.SERVICE_STATE_ONLINE:
             return
         order = f"order-{len(self.answers)}"
-        await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=self._bad, target=pb.TARGET_ACTIVE))
+        await self._send("SetTarget", pb.SetTargetRequest(snapshot_id=snapshot, target=pb.TARGET_ACTIVE))
         if not self.answers[order]:
             return
         self.bad[order] = "OPEN"

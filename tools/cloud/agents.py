@@ -10,6 +10,8 @@ from hqpb.v1 import service_pb2 as pb
 
 _INSTALL_S = (0.5, 1.2)
 _START_S = (0.4, 1.0)
+_AGAIN_S = 2.0  # after its process has ended, it is started again
+_LAST_WORDS = "listening on :8080\nfatal: cannot open /etc/search/index: no such file"
 
 
 class Life:
@@ -17,12 +19,13 @@ class Life:
 
     Attributes:
         incarnation: as BeginReporting gave it; 0: it has to begin.
-        crashes: its process ends at once, so it is never ready.
+        ends_after_s: its process ends so long after each start, 0 at once; None: it runs.
     """
 
-    def __init__(self, revision_id: str, installed_at: float, *, crashes: bool = False) -> None:
-        self.id, self.crashes = revision_id, crashes
+    def __init__(self, revision: model.InstanceRevision, installed_at: float) -> None:
+        self.id, self.ends_after_s = revision.id, _ends_after_s(revision)
         self.incarnation = 0
+        self._containers = [one.name for one in revision.container]
         self._installed_at = installed_at
         self._ready_at: float | None = None
         self._sequence = 0
@@ -44,16 +47,32 @@ class Life:
         made = model.RevisionStatus(id=self.id, incarnation=self.incarnation, sequence=self._sequence)
         is_installed = now >= self._installed_at
         has_started = self._ready_at is not None and now >= self._ready_at
-        is_ready = has_started and not self.crashes
+        restarts, runs = self._restarts(now)
+        is_ready = has_started and runs
         made.installed.status, made.ready.status = _holds(is_installed), _holds(is_ready)
         made.ready.reason = "Running" if is_ready else "Stopped" if self._ready_at is None else "Starting"
-        if has_started and self.crashes:
+        if has_started and not runs:
             made.ready.reason, made.ready.message = "Exited", "its process ended with exit code 1"
+        for name in self._containers if restarts or (has_started and not runs) else ():
+            container = made.container.add(name=name, ready=is_ready, restart_count=restarts)
+            container.last_termination.exit_code, container.last_termination.output = 1, _LAST_WORDS
         return made
 
     def next_change_at(self, now: float) -> float | None:
         """When there will be news by itself."""
-        return min((at for at in (self._installed_at, self._ready_at) if at is not None and at > now), default=None)
+        times = [self._installed_at, self._ready_at]
+        if self._ready_at is not None and self.ends_after_s is not None:
+            round_s = self.ends_after_s + _AGAIN_S
+            began_at = self._ready_at + self._restarts(now)[0] * round_s
+            times += [began_at + self.ends_after_s, began_at + round_s]
+        return min((at for at in times if at is not None and at > now), default=None)
+
+    def _restarts(self, now: float) -> tuple[int, bool]:
+        """How often it was started again, and whether it runs now."""
+        if self._ready_at is None or self.ends_after_s is None or now < self._ready_at:
+            return 0, True
+        restarts, age_s = divmod(now - self._ready_at, self.ends_after_s + _AGAIN_S)
+        return int(restarts), age_s < self.ends_after_s
 
 
 class Agent:
@@ -70,8 +89,7 @@ class Agent:
         wanted = {revision.id: revision for revision in spec.revision}
         self._lives = {id_: life for id_, life in self._lives.items() if id_ in wanted}
         for id_, revision in wanted.items():
-            crashes = any(list(one.command) == ["false"] for one in revision.container)
-            life = self._lives.setdefault(id_, Life(id_, now + self._rng.uniform(*_INSTALL_S), crashes=crashes))
+            life = self._lives.setdefault(id_, Life(revision, now + self._rng.uniform(*_INSTALL_S)))
             is_ready = revision.target == model.REVISION_TARGET_READY
             life.want(ready=is_ready, now=now, start_s=self._rng.uniform(*_START_S))
 
@@ -91,6 +109,17 @@ class Agent:
     def next_change_at(self, now: float) -> float | None:
         """When any of its revisions will have news by itself."""
         return earliest(life.next_change_at(now) for life in self._lives.values())
+
+
+def _ends_after_s(revision: model.InstanceRevision) -> float | None:
+    """As its commands say: `false` ends at once, `timeout 8 serve` eight seconds after each start."""
+    for container in revision.container:
+        match list(container.command):
+            case ["false"]:
+                return 0.0
+            case ["timeout", seconds, *_]:
+                return float(seconds)
+    return None
 
 
 def earliest(times: Iterable[float | None]) -> float | None:

@@ -59,8 +59,9 @@ async def second_version(started: Mapping[str, str]) -> None:
 
 
 async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[None]]) -> None:
-    """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end at once was
-    rolled out, and a switch upgrade waits for a host that somebody holds and for the services below their floor.
+    """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end again and again
+    stopped itself at its canary, and a switch upgrade waits for a host that somebody holds and for the services below
+    their floor.
 
     `darken`: returns when the rack's instances have expired, so that the upgrade finds no room.
     """
@@ -70,7 +71,8 @@ async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[Non
             for name in ("cms", "nanny", "walle")
         ]
         await _until_active(NannyServiceStub(nanny))
-        await _activate(NannyServiceStub(nanny), "v2", "faster search", ["false"])
+        await _begin_with_a_canary(NannyServiceStub(nanny))
+        await _activate(NannyServiceStub(nanny), "v2", "faster search", ["timeout", "12", "serve"])
         off = wpb.SwitchAutomationRequest(project=PROJECT, automation="healing", on=False)
         off.reason = "dora: a new version of the executor is being tried"
         await WalleServiceStub(walle).SwitchAutomation(off)
@@ -112,6 +114,16 @@ async def _create_service(nanny: Any) -> None:
     made = npb.CreateServiceRequest(service_id=SERVICE, info=npb.InfoAttributes(rollout=policy))
     await _taken(nanny.CreateService, made)
     await _activate(nanny, "v1", "first version", ["serve"])
+
+
+async def _begin_with_a_canary(nanny: Any) -> None:
+    """Roll-outs of the service switch one instance, with little traffic, and watch it for a while."""
+    steps = npb.InfoAttributes()
+    steps.rollout.step.add(instances="1", weight="10%")
+    steps.rollout.step.add(hold_s=120)
+    request = npb.UpdateServiceRequest(service_id=SERVICE, info=steps)
+    request.update_mask.paths.append("rollout.step")
+    await nanny.UpdateService(request)
 
 
 async def _until_active(nanny: Any) -> None:

@@ -41,6 +41,8 @@ and in a terminal (docs/walle.md has a longer walk):
   export WALLE_SERVER={walle}
   touch {broken}/east-n08            # one host: it is rebooted with approval of the CMS, which removes the file
   walle hosts get east-n08
+  export NANNY_SERVER={nanny}
+  nanny rollout show shop            # what its last roll-out did, and when
 
 planned work, in the same terminal:
   export HQ_CMS={cms} HQ_RECORDER={recorder}
@@ -163,9 +165,9 @@ class Cloud:
             await contents.second_version(started)
         else:
             await contents.trouble(started, self._darken)
-        shown = {name: started[name] for name in ("cms", "walle", "console", "recorder")}
+        shown = {name: started[name] for name in ("cms", "nanny", "walle", "console", "recorder")}
         shown["shop"] = (
-            "(its newest version ends at once: that is the trouble)"
+            "(its newest version crashes after each start; that stopped at its first instances: nanny rollout show shop)"
             if self._trouble
             else "(its second version was rolled out, one instance at a time, as its budget allows)"
         )
