@@ -18,6 +18,7 @@ _DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00")
 _MOST: Final = 100  # of hours and freezes
 _MOST_MARGIN_S: Final = 86_401.0
+_OVERRUN_S: Final = 3_600.0
 
 
 def rule_of(windows: pb.Windows) -> CalendarRule:
@@ -32,7 +33,10 @@ def rule_of(windows: pb.Windows) -> CalendarRule:
         tuple(_window(hours, f"windows.hours[{n}]") for n, hours in enumerate(windows.hours)),
         duration_s(windows.margin, "windows.margin") if windows.margin else 0.0,
         tuple(_freeze(one, zone, f"windows.freeze[{n}]") for n, one in enumerate(windows.freeze)),
+        duration_s(windows.overrun, "windows.overrun") if windows.overrun else _OVERRUN_S,
     )
+    if rule.overrun_s >= _MOST_MARGIN_S:
+        raise invalid("windows.overrun", f"{windows.overrun} is too long: at most 24h")
     if rule.margin_s >= _MOST_MARGIN_S:
         raise invalid("windows.margin", f"{windows.margin} is too long: at most 24h")
     if rule.windows and all(width_s <= rule.margin_s for width_s in _widths(rule)):

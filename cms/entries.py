@@ -111,6 +111,8 @@ def task_entry(task: Task) -> record_pb2.LedgerEntry:
         asked_s=task.asked_at,
         overdue_s=task.overdue_at if task.overdue_at != _NEVER else None,
         max_failures=task.max_failures,
+        order_begin_s=task.order_began_at,
+        leave_out=sorted(task.leave_out),
     )
     return record_pb2.LedgerEntry(task=made)
 
@@ -135,6 +137,8 @@ def task_of(one: record_pb2.LedgerTask) -> Task:
         Need[one.need.upper()],
         one.asked_s,
         max_failures=one.max_failures,
+        leave_out=frozenset(one.leave_out),
+        order_began_at=one.order_begin_s if one.HasField("order_begin_s") else None,
     )
 
 
@@ -205,7 +209,12 @@ def calendar_entry(calendar: Calendar) -> record_pb2.LedgerEntry:
     made = record_pb2.LedgerCalendar()
     for rule in calendar.rules:
         one = made.rule.add(
-            name=rule.name, service=rule.service, project=rule.project, zone=rule.zone, margin_s=rule.margin_s
+            name=rule.name,
+            service=rule.service,
+            project=rule.project,
+            zone=rule.zone,
+            margin_s=rule.margin_s,
+            overrun_s=rule.overrun_s,
         )
         for window in rule.windows:
             one.window.add(day=sorted(window.days), begin_minute=window.begin, end_minute=window.end)
@@ -226,6 +235,7 @@ def calendar_of(made: record_pb2.LedgerCalendar) -> Calendar:
                 tuple(Window(frozenset(w.day), w.begin_minute, w.end_minute) for w in one.window),
                 one.margin_s,
                 tuple(Freeze(f.begin_s, f.end_s, f.reason, f.repairs) for f in one.freeze),
+                one.overrun_s,
             )
             for one in made.rule
         )

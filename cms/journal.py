@@ -186,7 +186,7 @@ def budget_facts(book: TaskLedger, unit: UnitKey) -> Iterator[record_pb2.BudgetF
         yield record_pb2.BudgetFact(
             name=name,
             total=tally.total,
-            floor=ordinary_floor(tally, claim),
+            floor=ordinary_floor(tally, claim, book.picture),
             available=tally.available,
             needs=claim.all[name],
         )

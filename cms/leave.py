@@ -183,7 +183,8 @@ class TaskService:
         """Write down its need, and what counts of what its issuer says."""
         wanted.state, wanted.need = State.WAITING, self._need(wanted)
         if wanted.action != "roll-out" or wanted.issuer not in self.desk.settings.rollout_issuers:
-            wanted.max_failures = 0
+            wanted.max_failures = wanted.order_begin_ms = 0
+            del wanted.leave_out[:]
 
     def _need(self, wanted: ledger_pb2.Task) -> str:
         """Its place in the order of need: what an issuer says counts if the settings name it."""

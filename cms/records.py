@@ -52,6 +52,8 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
         need=need_of(record),
         asked_at=now - max(0, wall_ms - record.created_ms) / 1000 if before is None else before.asked_at,
         max_failures=record.max_failures,
+        leave_out=frozenset(record.leave_out),
+        order_began_at=record.order_begin_ms / 1000 if record.order_begin_ms else None,
     )
 
 

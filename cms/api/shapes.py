@@ -31,6 +31,7 @@ _SAME: Final = (
     "rollback",
     "max_failures",
 )
+_MOST_S: Final = 253_402_300_799  # the last second that a Timestamp may name
 
 
 def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
@@ -39,6 +40,9 @@ def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
     for name in _SAME:
         setattr(record, name, getattr(task, name))
     record.type = task.type or "automated"
+    if task.HasField("order_begin_time"):
+        record.order_begin_ms = max(0, min(task.order_begin_time.seconds, _MOST_S)) * 1_000
+    record.leave_out.extend(dict.fromkeys(task.leave_out))
     for one in task.instance:
         record.instance.add(location=one.location, id=one.id)
     return record
@@ -51,6 +55,9 @@ def task_of(record: ledger_pb2.Task) -> pb.Task:
         setattr(task, name, getattr(record, name))
     if record.fleet_group:
         task.comment = f"FleetLock group {record.fleet_group}"
+    if record.order_begin_ms:
+        task.order_begin_time.FromMilliseconds(record.order_begin_ms)
+    task.leave_out.extend(record.leave_out)
     for one in record.instance:
         task.instance.add(location=one.location, id=one.id)
     return task

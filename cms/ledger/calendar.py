@@ -54,6 +54,7 @@ class CalendarRule:
         service, project: of instances, of hosts; both empty: all work.
         windows: none: always, but for the freezes.
         margin_s: nothing begins so long before a window ends.
+        overrun_s: so long after a window's end an order that began before it may go on.
     """
 
     name: str
@@ -63,9 +64,10 @@ class CalendarRule:
     windows: tuple[Window, ...] = ()
     margin_s: float = 0.0
     freezes: tuple[Freeze, ...] = ()
+    overrun_s: float = 0.0
 
     @cached_property
-    def _months(self) -> dict[int, list[tuple[float, float]]]:
+    def _months(self) -> dict[tuple[int, float], list[tuple[float, float]]]:
         return {}
 
     @cached_property
@@ -80,7 +82,7 @@ class CalendarRule:
             if frozen is not None:
                 at, why = frozen.end, why or f"freeze of {self.name}: {frozen.reason}"
                 continue
-            opens_at = at if is_repair or not self.windows else self._opens_at(at)
+            opens_at = at if is_repair or not self.windows else self._opens_at(at, self.margin_s)
             if opens_at == at:
                 return Opening(at, why, self.name)
             why = why or f"window {self.name} is closed"
@@ -89,14 +91,25 @@ class CalendarRule:
             at = opens_at
         return Opening(None, why, self.name)
 
-    def _opens_at(self, now: float) -> float | None:
-        """None: its windows are shorter than its margin."""
-        month = int(now // _MONTH_S)
+    def may_go_on(self, began: float, now: float) -> bool:
+        """Whether work of an order that began then may begin now: in a window, or not long after its end.
+
+        A freeze stops it at once: whoever writes one wants that nothing changes.
+        """
+        if not self.windows or any(freeze.begin <= now < freeze.end for freeze in self.freezes):
+            return False
+        since = min(now, max(began, now - self.overrun_s))
+        opens_at = self._opens_at(since, 0.0)
+        return opens_at is not None and opens_at <= now
+
+    def _opens_at(self, now: float, margin_s: float) -> float | None:
+        """None: its windows are shorter than the margin."""
+        month = int(now // _MONTH_S), margin_s
         if month not in self._months:
-            self._months[month] = [*self._intervals(month)]
+            self._months[month] = [*self._intervals(*month)]
         return next((max(now, begin) for begin, last in self._months[month] if now < last), None)
 
-    def _intervals(self, month: int) -> Iterator[tuple[float, float]]:
+    def _intervals(self, month: int, margin_s: float) -> Iterator[tuple[float, float]]:
         """When work may begin in 28 days and the week after them, in order: hours that touch are one window."""
         first = datetime.fromtimestamp(month * _MONTH_S, self._zone).date()
         merged: list[list[float]] = []
@@ -106,8 +119,8 @@ class CalendarRule:
             else:
                 merged.append([begin, end])
         for begin, end in merged:
-            if end - begin > self.margin_s:
-                yield begin, end - self.margin_s
+            if end - begin > margin_s:
+                yield begin, end - margin_s
 
     def _hours(self, first: date, days: int) -> Iterator[tuple[float, float]]:
         for day in (first + n * _DAY for n in range(days)):
@@ -142,10 +155,18 @@ class Calendar:
     _openings: dict[tuple[frozenset[str], bool], tuple[float, Opening]] = field(default_factory=dict)
 
     def opening(
-        self, now: float, services: Collection[str], projects: Collection[str], *, is_repair: bool = False
+        self,
+        now: float,
+        services: Collection[str],
+        projects: Collection[str],
+        *,
+        is_repair: bool = False,
+        began: float | None = None,
     ) -> Opening:
-        """When work on these may begin next."""
+        """When work on these may begin next. `began`: when the order did that it is part of; None: with this work."""
         rules = [rule for rule in self.rules if _is_for(rule, services, projects)]
+        if began is not None:
+            rules = [rule for rule in rules if not rule.may_go_on(began, now)]
         if not rules:
             return Opening(now)
         key = frozenset(rule.name for rule in rules), is_repair

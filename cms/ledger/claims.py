@@ -35,7 +35,7 @@ class Obstacle(NamedTuple):
         left: what would be left available, or under work.
         text: of a window, why it is closed.
         retry_s: of a window, when it opens, from now.
-        left_out: of a budget, how many lost instances are not counted on.
+        left_out: of a budget, how many instances are not counted on: lost ones, and those of locations left out.
     """
 
     kind: str
@@ -63,6 +63,7 @@ class Claim:
         silent: locations that it depends on and that are not known.
         services, projects: of what it takes, ready or not.
         max_failures: so many lost instances of a budget are taken off its total.
+        leave_out: as are those in these locations that are not available.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -75,11 +76,13 @@ class Claim:
     services: frozenset[str] = frozenset()
     projects: frozenset[str] = frozenset()
     max_failures: int = 0
+    leave_out: frozenset[str] = frozenset()
 
 
 def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
     """What tasks that hold nothing yet would take. `locations`: all there are."""
     claim = Claim(max_failures=min((task.max_failures for task in tasks), default=0))
+    claim.leave_out = frozenset.intersection(*(task.leave_out for task in tasks)) if tasks else frozenset()
     hosts = {host for task in tasks for host in task.hosts}
     keys = _away_s(tasks, picture)
     for key, away_s in keys.items():
@@ -144,16 +147,27 @@ def lengthens_brief_work(
     return any(0 < picture.away_s(picture.instances[key], but) <= within_s for key in held)
 
 
-def ordinary_floor(tally: BudgetTally, claim: Claim) -> int:
+def counted_total(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> int:
+    """What shares and max_unavailable refer to: all instances but those that this work need not count on.
+
+    What is available, or held by others, counts wherever it is.
+    """
+    apart = tally.apart[TallyPlace.DOWN] | tally.apart[TallyPlace.UNCERTAIN] if claim.leave_out else _NOBODY
+    away = [key for key in apart if key.location in claim.leave_out]
+    lost = sum(picture.is_lost(picture.instances[key]) for key in away)
+    return tally.total_without_lost(claim.max_failures + lost) - (len(away) - lost)
+
+
+def ordinary_floor(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> int:
     """What must stay beside work that is not brief."""
-    if claim.max_failures and tally.lost:
-        return tally.budget.floor(tally.total_without_lost(claim.max_failures))
+    if claim.leave_out or (claim.max_failures and tally.lost):
+        return tally.budget.floor(counted_total(tally, claim, picture))
     return tally.floor
 
 
 def floor_for_claim(tally: BudgetTally, claim: Claim, picture: InstanceIndex, overdue: Set[str]) -> int:
     """What must stay when a claim is granted. Of brief work the ordinary floor beside a hold past its bound."""
-    floor = ordinary_floor(tally, claim)
+    floor = ordinary_floor(tally, claim, picture)
     if not is_brief(tally, claim):
         return floor
     held = tally.apart[TallyPlace.HELD] if overdue else ()
@@ -180,7 +194,7 @@ class Round:
         """What must stay of a budget when a claim is granted."""
         tally = self._picture.tallies[name]
         if name in self._ordinary:
-            return ordinary_floor(tally, claim)
+            return ordinary_floor(tally, claim, self._picture)
         return floor_for_claim(tally, claim, self._picture, self._overdue)
 
     def take(self, claim: Claim) -> None:
@@ -213,7 +227,8 @@ class Round:
             taken = self._taken_of(name)
             left, floor = tally.available - len(taken) - len(keys - taken), self.floor(name, claim)
             if left < floor:
-                wait, left_out = self._budget_wait(tally, claim, floor), min(tally.lost, claim.max_failures)
+                wait = self._budget_wait(tally, claim, floor)
+                left_out = tally.total - counted_total(tally, claim, self._picture)
                 found.append(Obstacle("budget", name, wait, floor, left, left_out=left_out))
         return found
 

@@ -256,7 +256,9 @@ def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: 
     if not book.calendar.rules or (need := need_of(tasks)) is Need.URGENT:
         return []
     wall = now + book.wall_offset_s
-    opening = book.calendar.opening(wall, claim.services, claim.projects, is_repair=need is Need.REPAIR)
+    opening = book.calendar.opening(
+        wall, claim.services, claim.projects, is_repair=need is Need.REPAIR, began=_order_began_at(tasks)
+    )
     if not opening.why:
         return []
     if opening.at is None:
@@ -265,6 +267,12 @@ def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: 
     at = datetime.fromtimestamp(math.ceil(opening.at / 60) * 60, UTC)
     text = f"{opening.why}; work may begin on {at:%a %Y-%m-%d at %H:%M} UTC"
     return [Obstacle("window", opening.name, WaitCause.CLOSED, text=text, retry_s=opening.at - wall)]
+
+
+def _order_began_at(tasks: Sequence[Task]) -> float | None:
+    """When the order of all of them began, the latest; None: of one of them it begins now."""
+    began = [task.order_began_at for task in tasks if task.order_began_at is not None]
+    return max(began) if len(began) == len(tasks) else None
 
 
 def _claim(book: TaskLedger, tasks: Sequence[Task]) -> Claim:

@@ -43,6 +43,8 @@ class Task:
         since: when it came into its state.
         need: who goes first.
         max_failures: of a roll-out: so many lost instances of a budget need not be counted on.
+        leave_out: of a roll-out: nor those in these locations that are not available.
+        order_began_at: of a roll-out: when its order began, in Unix time; None: it begins with this.
         asked_at: since when its issuer has been asking for the same hosts.
         overdue_at: a hold is overdue from then on.
     """
@@ -64,6 +66,8 @@ class Task:
     need: Need = Need.PLANNED
     asked_at: float = 0.0
     max_failures: int = 0
+    leave_out: frozenset[str] = frozenset()
+    order_began_at: float | None = None
 
     @property
     def proves_itself(self) -> bool:

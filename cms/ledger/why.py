@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from cms.ledger.book import TaskLedger
-from cms.ledger.claims import Claim, Obstacle, WaitCause, claim_of, ordinary_floor
+from cms.ledger.claims import Claim, Obstacle, WaitCause, claim_of, counted_total, ordinary_floor
 from cms.ledger.decide import Decision, UnitWait, consider
 from cms.ledger.instances import Instance, Standing
 from cms.ledger.limits import PLURALS, DomainLimit
@@ -96,8 +96,8 @@ class Why:
 def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: bool = False) -> BudgetView:
     """How a budget stands, for a claim or for everybody. Raises KeyError: no instance ever came under it."""
     tally, claim = book.picture.tallies[name], claim or Claim()
-    needs, floor = len(claim.taken.get(name, ())), ordinary_floor(tally, claim)
-    total = tally.total_without_lost(claim.max_failures)
+    needs, floor = len(claim.taken.get(name, ())), ordinary_floor(tally, claim, book.picture)
+    total = counted_total(tally, claim, book.picture)
     seen = BudgetView(name, tally.budget.words(), total, floor, tally.available, needs, blocks)
     counts: Counter[str] = Counter()
     for key in tally.apart[TallyPlace.HELD]:
@@ -202,8 +202,8 @@ def _words(book: TaskLedger, obstacle: Obstacle) -> str:
     if obstacle.kind == "limit":
         return _limit_words(book, obstacle)
     seen = view(book, obstacle.name)
-    lost = f", {obstacle.left_out} lost ones left out" if obstacle.left_out else ""
-    of = f"{seen.total - obstacle.left_out} available{lost}"
+    left_out = f", {obstacle.left_out} left out" if obstacle.left_out else ""
+    of = f"{seen.total - obstacle.left_out} available{left_out}"
     rule = f"budget {seen.name} ({seen.rule}) must keep {obstacle.needed} of {of}"
     if obstacle.wait is WaitCause.IMPOSSIBLE:
         return (

@@ -36,6 +36,7 @@ from nanny.snapshots.content import Content
 from nanny.snapshots.wanted import switched_instance
 from nanny.world.leave import ApprovalAnswer
 from nannypb.v1.records_pb2 import ActionRecord, HealthRecord
+from nannypb.v1.service_pb2 import RolloutStep
 
 SOON_S: Final = 0.5
 REPORTS_S: Final = 2.0
@@ -70,6 +71,8 @@ class Activation:
         meter.save(record)
         await self._effects.store(subject, running, record)
         if progress.batch and not record.granted:
+            if _is_outdated(subject, running, record, stages):
+                return await self._give_back(subject, running, record, ())
             return await self._ask(subject, running, record, meter.stalled_s)
         step = next_step(subject.policy, stages, progress, meter.stalled_s, meter.calm_s, meter.step_s)
         return await self._do(step, subject, running, content, record)
@@ -121,6 +124,8 @@ class Activation:
         return 0.0
 
     async def _begin_next_step(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
+        if record.steps_over < len(record.step) and _waits(record.step[record.steps_over]):
+            record.order_begin_unix_ms = 0  # for windows it begins anew
         record.steps_over += 1
         record.step_ms, record.check_result = 0, ""
         await self._effects.store(subject, running, record)
@@ -176,7 +181,7 @@ class Activation:
         self._progress.meter_of(subject.id, record).begin_step()  # whoever takes a place shows as much as the others
         record.granted = not asks
         if asks:
-            record.cms_task = f"nanny-{subject.id}-{running.number}-{record.batches_done}-{len(batch)}"
+            record.cms_task = _task_id(subject, running, record)
         said = "" if asks or not costs else ", by max_unavailable alone: there is no CMS"
         record.message = f"batch {record.batches_done + 1}: {_many(batch)}{said}"
         await self._effects.store(subject, running, record, begins=True)
@@ -187,13 +192,17 @@ class Activation:
     ) -> float:
         batch = keys_of(record.batch)
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
-        answer = await self._effects.ask(record.cms_task, subject, batch, comment)
+        answer = await self._effects.ask(record.cms_task, subject, batch, comment, record.order_begin_unix_ms)
         if answer.granted:
+            if running.number and not record.order_begin_unix_ms:  # a repair is no order
+                record.order_begin_unix_ms = self._effects.controller.clock.wall_ms()
             record.at_most = 0  # whatever was in the way of more may be gone
             record.granted, record.message = True, f"batch {record.batches_done + 1}: {_many(batch)}"
             await self._effects.store(subject, running, record)
             return 0.0
         record.message = f"waiting for the CMS to approve {_many(batch)}: {answer.why}"
+        if away := subject.away.keys() - subject.policy.leave_out:
+            record.message += f"; {subject.policy.go_on_without(away)}"
         fewer = _fewer(len(batch), answer, waited_s)
         if fewer and await self._effects.leave.give_back(record.cms_task):
             record.at_most, record.cms_task = fewer, ""
@@ -271,8 +280,26 @@ def _fewer(asked: int, answer: ApprovalAnswer, waited_s: float) -> int:
     return asked // 2 if answer.by_budget and waited_s > SHRINK_AFTER_S else 0
 
 
+def _task_id(subject: ServiceContext, running: RunningAction, record: ActionRecord) -> str:
+    """Of the batch that waits: with other attributes of the service it asks for something else."""
+    parts = running.number, record.batches_done, len(record.batch), subject.record.info_version or 1
+    return f"nanny-{subject.id}-{'-'.join(str(part) for part in parts)}"
+
+
+def _is_outdated(subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages) -> bool:
+    """What waits for approval is not what would be asked for now: others may go before what cannot be switched now."""
+    can_be_switched = keys_in(stages, *NOT_SWITCHED)
+    return record.cms_task != _task_id(subject, running, record) or not can_be_switched.issuperset(
+        keys_of(record.batch)
+    )
+
+
 def _ends(task_id: str) -> str:
     return f"waits for the CMS to end task {task_id}: hqctl disruptions why {task_id}"
+
+
+def _waits(step: RolloutStep) -> bool:
+    return bool(step.hold_s or step.promote or step.check)
 
 
 def progress_of(record: ActionRecord) -> RolloutProgress:

@@ -126,8 +126,13 @@ class Effects:
         await subject.picture.settle(lambda: _shows(subject, written), _SHOWN_S)
         return written
 
-    async def ask(self, task: str, subject: ServiceContext, instances: Sequence[Key], comment: str) -> ApprovalAnswer:
-        """Final leave for these instances: requested, and confirmed directly before the effect."""
+    async def ask(
+        self, task: str, subject: ServiceContext, instances: Sequence[Key], comment: str, order_began_ms: int = 0
+    ) -> ApprovalAnswer:
+        """Final leave for these instances: requested, and confirmed directly before the effect.
+
+        `order_began_ms`: see ApprovalRequest.
+        """
         request = ApprovalRequest(
             task,
             subject.id,
@@ -135,6 +140,8 @@ class Effects:
             comment,
             is_rollback=rolls_back(subject.record),
             max_failures=subject.policy.failures(len(subject.instances)),
+            leave_out=subject.policy.leave_out,
+            order_began_ms=order_began_ms,
         )
         answer = await self.leave.ask(request)
         return await self.leave.confirm(task) if answer.granted else answer

@@ -52,7 +52,10 @@ class CmsLeave:
             confirm=True,
             rollback=wanted.is_rollback,
             max_failures=wanted.max_failures,
+            leave_out=sorted(wanted.leave_out),
         )
+        if wanted.order_began_ms:
+            message.order_begin_time.FromMilliseconds(wanted.order_began_ms)
         try:
             answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=message))
         except grpc.aio.AioRpcError as error:

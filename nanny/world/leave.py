@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -35,6 +35,9 @@ class ApprovalRequest:
     Attributes:
         is_rollback: it goes back from a roll-out that failed, before planned work and outside of windows.
         max_failures: so many lost instances of the service are not counted on.
+        leave_out: nor those in these locations that are not available.
+        order_began_ms: when work of its order was approved first, in Unix time: it may go on for a while after the end
+            of a window; 0: not yet.
     """
 
     task: str
@@ -43,6 +46,8 @@ class ApprovalRequest:
     comment: str
     is_rollback: bool = False
     max_failures: int = 0
+    leave_out: Collection[str] = ()
+    order_began_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,6 +51,36 @@ def test_nothing_begins_shortly_before_the_end() -> None:
     assert opens(night(begin=60, end=120, margin_s=3600), "2026-11-27T04:00") == "never"
 
 
+@pytest.mark.parametrize(
+    ("began", "now", "goes_on"),
+    [
+        ("2026-11-26T21:30", "2026-11-27T04:30", True),  # in the margin
+        ("2026-11-26T21:30", "2026-11-27T05:59", True),  # the window ended an hour ago
+        ("2026-11-26T21:30", "2026-11-27T06:01", False),
+        ("2026-11-27T05:30", "2026-11-27T05:40", False),  # it cannot have begun then
+        ("2026-11-27T09:00", "2026-11-27T05:40", False),  # nor later than now
+        ("2026-11-26T21:30", "2026-11-28T05:59", True),  # of the next night
+        ("2026-11-26T21:30", "2026-11-29T12:00", False),
+    ],
+)
+def test_an_order_that_began_in_a_window_may_outlast_it_by_the_overrun(began: str, now: str, goes_on: bool) -> None:
+    rule = night(margin_s=3600, overrun_s=3600)
+    assert rule.may_go_on(at(began), at(now)) is goes_on
+    calendar = Calendar((rule, CalendarRule("other", service="mail", windows=(Window(frozenset(), 0, 60),))))
+    assert (not calendar.opening(at(now), ["web"], [], began=at(began)).why) is goes_on
+    assert calendar.opening(at(now), ["web", "mail"], [], began=at(began)).at is None  # it has to fit all windows
+    assert calendar.opening(at(now), ["web"], []).why
+
+
+def test_an_order_that_began_is_stopped_by_a_freeze_and_by_an_overrun_of_nothing() -> None:
+    began, now = at("2026-11-26T21:30"), at("2026-11-26T23:30")
+    frozen = night(freezes=(Freeze(at("2026-11-26T23:00"), at("2026-11-27T23:00"), "year end"),), overrun_s=3600)
+    assert not frozen.may_go_on(began, now)
+    assert Calendar((frozen,)).opening(now, [], [], began=began).why == "freeze of night: year end"
+    assert not night().may_go_on(began, at("2026-11-27T05:01"))
+    assert not CalendarRule("none", overrun_s=3600).may_go_on(began, now)  # no windows: nothing to outlast
+
+
 def test_windows_that_touch_have_one_end() -> None:
     always = CalendarRule("always", windows=(Window(WEEK, 0, 24 * 60),), margin_s=3600)
     assert opens(always, "2026-11-26T23:30") == "now"

@@ -9,6 +9,7 @@ import pytest
 from cms.hqview.reading import ledger_instance
 from cms.ledger.book import Rules, TaskLedger
 from cms.ledger.budgets import Budget, Budgets
+from cms.ledger.claims import claim_of, counted_total
 from cms.ledger.decide import decide
 from cms.ledger.instances import Instance, InstanceKey
 from cms.ledger.states import State
@@ -97,10 +98,44 @@ def test_other_work_counts_on_everybody_and_what_comes_back_is_counted_again() -
     assert not decide(book, NOW).changes
 
 
+@pytest.mark.parametrize(
+    ("leave_out", "certain", "is_ready", "rule", "granted"),
+    [
+        ("fra", ["ams"], True, "1", True),  # it does not answer: what it has costs nothing
+        ("", ["ams"], True, "1", False),
+        ("ams", ["ams"], True, "1", False),
+        ("fra", ["ams", "fra"], False, "1", True),  # it answers, and nothing is ready there
+        ("fra", ["ams", "fra"], True, "1", True),
+        ("fra", ["ams"], True, "0", False),  # in the others the budget holds
+        ("fra", ["ams"], True, "19%", True),  # of six: one; of nine, too
+    ],
+)
+def test_a_location_that_a_roll_out_leaves_out_costs_nothing(
+    leave_out: str, certain: list[str], *, is_ready: bool, rule: str, granted: bool
+) -> None:
+    """Three more instances are there."""
+    book = ledger(0, replace(roll_out(max_failures=0), leave_out=frozenset({leave_out})), rule=rule)
+    for number in range(3):
+        book.picture.put_instance(Instance(InstanceKey("fra", f"f{number}"), "web", f"f{number}", is_ready=is_ready))
+        book.picture.record_report(InstanceKey("fra", f"f{number}"), NOW)
+    book.picture.believe(certain)
+    assert bool(decide(book, NOW).changes) is granted
+
+
+def test_who_is_lost_in_a_location_that_is_left_out_is_taken_off_once() -> None:
+    task = replace(roll_out(max_failures=1), leave_out=frozenset({"fra"}))
+    book = ledger(1, task, rule="1")
+    lost = Instance(InstanceKey("fra", "f0"), "web", "f0", is_ready=False, is_silent=True)
+    book.picture.put_instance(lost)
+    book.picture.believe(["ams", "fra"])
+    [claim] = [claim_of([task], book.picture, book.limits, book.locations)]
+    assert counted_total(book.picture.tallies["web"], claim, book.picture) == 5
+
+
 def test_why_says_how_many_are_left_out() -> None:
     book = ledger(2, roll_out())
     why = explain(book, decide(book, NOW), book.tasks["t9"], NOW)
-    assert "must keep 4 of 5 available, 1 lost ones left out and would have 3" in why.message
+    assert "must keep 4 of 5 available, 1 left out and would have 3" in why.message
     assert (why.budgets[0].total, why.budgets[0].floor) == (5, 4)
 
 

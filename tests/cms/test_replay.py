@@ -196,7 +196,7 @@ def test_all_that_a_decision_looks_at_is_recorded() -> None:
     instance = Instance(key, "web", "h1", False, False, False, "east", {"tier": "a"}, is_silent=True)
     task = Task(
         *("t", 7, "roll-out", ("h1",), (key,), "ann", "nanny", "g", True, State.PROVISIONAL),
-        *(1.5, 2.5, 3.5, 4.5, Need.URGENT, 5.5, 2),
+        *(1.5, 2.5, 3.5, 4.5, Need.URGENT, 5.5, 2, frozenset({"fra"}), 6.5),
     )
     for made, known in (
         (instance, entries.instance_of(entries.instance_entry(instance, is_doubted=True).instance)),

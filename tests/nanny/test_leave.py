@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 from typing import cast
 
@@ -125,6 +127,51 @@ async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
         assert forward.retry_s <= 30, "the ok that an operator or another window brings lapses after 2 min"
         assert (await leave.ask(replace(request("nanny-web-2-0-1", "web-1"), is_rollback=True))).granted
         assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
+
+
+async def test_an_order_that_began_may_outlast_its_window_and_what_it_leaves_out_costs_nothing() -> None:
+    """Both are believed of who rolls out; a freeze stops it all the same."""
+    async with service_of(10, rollout_issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
+        ended = datetime.now(UTC) - timedelta(minutes=20)
+        window = {"begin": f"{ended - timedelta(hours=2):%H:%M}", "end": f"{ended:%H:%M}"}
+        assert (await cms.call_connect("PutWindows", {"windows": {"name": "w", "hours": [window]}})).status == 200
+        hour_ago_ms = round((time.time() - 3_600) * 1_000)
+        begun = replace(request("nanny-web-1-1-1", "web-0"), order_began_ms=hour_ago_ms, leave_out=["fra"])
+        assert "window w is closed" in (await leave.ask(request("nanny-web-1-0-1", "web-0"))).why
+        assert (await leave.ask(begun)).granted
+        assert cms.server.desk.book.tasks[begun.task].leave_out == {"fra"}
+        assert await leave.give_back(begun.task)
+        shorter = {"name": "w", "hours": [window], "overrun": "15m"}
+        assert (await cms.call_connect("PutWindows", {"windows": shorter})).status == 200
+        assert "window w is closed" in (await leave.ask(replace(begun, task="nanny-web-1-2-1"))).why
+
+
+async def test_of_who_is_no_controller_of_roll_outs_neither_is_believed() -> None:
+    async with service_of(10) as (_, cms), leave_of(cms) as leave:
+        assert (await leave.ask(replace(request("t", "web-0"), order_began_ms=1_000, leave_out=["ams"]))).granted
+        task = cms.server.desk.book.tasks["t"]
+        assert (task.order_began_at, task.leave_out) == (None, frozenset())
+
+
+@in_virtual_time
+async def test_an_order_says_since_when_it_is_under_way_and_after_a_hold_begins_anew() -> None:
+    asked: dict[str, int] = {}
+
+    class Leave(_Tasks):
+        async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+            asked.setdefault(wanted.task, wanted.order_began_ms)
+            return await super().ask(wanted)
+
+    async with virtual_cloud(5, Leave(0)) as cloud:
+        steps = [{"instances": "2"}, {"holdS": 600}, {"instances": "4"}]
+        await cloud.create(maxUnavailable="1", soakS=20, step=steps)
+        await cloud.activate(await cloud.add("v1"))
+        asked.clear()
+        await cloud.activate(await cloud.add("v2"))
+    first, second, third, fourth, fifth = asked.values()
+    assert (first, third) == (0, 0)  # the first of all, and the first after the hold
+    assert 0 < second < fourth == fifth
+    assert fourth - second > 600_000
 
 
 OPEN, REACHED = pb.ORDER_OUTCOME_OPEN, pb.ORDER_OUTCOME_REACHED

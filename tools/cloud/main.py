@@ -167,7 +167,7 @@ class Cloud:
             await contents.trouble(started, self._darken)
         shown = {name: started[name] for name in ("cms", "nanny", "walle", "console", "recorder")}
         shown["shop"] = (
-            "(its newest version crashes after each start; that stopped at its first instances: nanny rollout show shop)"
+            "(its newest version crashes after each start; its roll-out stopped itself at the canary)"
             if self._trouble
             else "(its second version was rolled out, one instance at a time, as its budget allows)"
         )
