@@ -12,7 +12,7 @@ from nanny.actions.contents import Contents
 from nanny.actions.effects import Effects, keys_of, messages_of
 from nanny.actions.health import health_of
 from nanny.actions.progress_clock import Meter, ProgressClock
-from nanny.actions.stages import ailing_instances, restarts_of, stages_of
+from nanny.actions.stages import ailing_instances, moved_instances, restarts_of, stages_of
 from nanny.actions.subject import ServiceContext
 from nanny.automaton.service import RunningAction
 from nanny.automaton.states import SnapshotEvent
@@ -41,6 +41,8 @@ from nannypb.v1.service_pb2 import RolloutStep
 SOON_S: Final = 0.5
 REPORTS_S: Final = 2.0
 SHRINK_AFTER_S: Final = 30.0
+MOST_PUT_OFF: Final = 20
+"""If more than so many are without hope, so are all, most likely: the CMS is not asked for each of them at once."""
 AT_ONCE: Final = 200
 """Instances that one step writes: more of them would keep orders waiting."""
 
@@ -73,7 +75,7 @@ class Activation:
         if progress.batch and not record.granted:
             if _is_outdated(subject, running, record, stages):
                 return await self._give_back(subject, running, record, ())
-            return await self._ask(subject, running, record, meter.stalled_s)
+            return await self._ask(subject, running, record, stages, meter.stalled_s)
         step = next_step(subject.policy, stages, progress, meter.stalled_s, meter.calm_s, meter.step_s)
         return await self._do(step, subject, running, content, record)
 
@@ -188,7 +190,7 @@ class Activation:
         return 0.0
 
     async def _ask(
-        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, waited_s: float
+        self, subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages, waited_s: float
     ) -> float:
         batch = keys_of(record.batch)
         comment = f"roll-out of {running.snapshot}, batch {record.batches_done + 1}"
@@ -197,6 +199,9 @@ class Activation:
             if running.number and not record.order_begin_unix_ms:  # a repair is no order
                 record.order_begin_unix_ms = self._effects.controller.clock.wall_ms()
             record.at_most = 0  # whatever was in the way of more may be gone
+            put_off = [key for key in keys_of(record.put_off) if key not in batch]
+            del record.put_off[:]
+            record.put_off.extend(messages_of(put_off))
             record.granted, record.message = True, f"batch {record.batches_done + 1}: {_many(batch)}"
             await self._effects.store(subject, running, record)
             return 0.0
@@ -204,12 +209,27 @@ class Activation:
         if away := subject.away.keys() - subject.policy.leave_out:
             record.message += f"; {subject.policy.go_on_without(away)}"
         fewer = _fewer(len(batch), answer, waited_s)
+        if _puts_off(batch, answer, record, stages, waited_s):
+            return await self._put_off(subject, running, record)
         if fewer and await self._effects.leave.give_back(record.cms_task):
             record.at_most, record.cms_task = fewer, ""
             record.message = f"asking for {fewer} at once: the CMS does not approve {len(batch)}: {answer.why}"
             del record.batch[:]
         await self._effects.store(subject, running, record)
         return 0.0 if fewer and not record.cms_task else answer.retry_s
+
+    async def _put_off(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
+        """Others come first: this one waits for people, or for another budget."""
+        if not await self._effects.leave.give_back(record.cms_task):
+            return await self._say(subject, running, record, _ends(record.cms_task))
+        [one] = record.batch
+        kept = [key for key in record.put_off if key != one]
+        del record.put_off[:]
+        record.put_off.extend([*kept, one][-MOST_PUT_OFF:])
+        del record.batch[:]
+        record.cms_task, record.at_most = "", 0
+        await self._effects.store(subject, running, record)
+        return 0.0
 
     async def _switch(
         self,
@@ -277,6 +297,8 @@ def _fewer(asked: int, answer: ApprovalAnswer, waited_s: float) -> int:
     """
     if 0 < answer.at_most < asked:
         return answer.at_most
+    if answer.is_hopeless:
+        return asked // 2  # which of them is found out at once
     return asked // 2 if answer.by_budget and waited_s > SHRINK_AFTER_S else 0
 
 
@@ -292,6 +314,17 @@ def _is_outdated(subject: ServiceContext, running: RunningAction, record: Action
     return record.cms_task != _task_id(subject, running, record) or not can_be_switched.issuperset(
         keys_of(record.batch)
     )
+
+
+def _puts_off(
+    batch: Sequence[Key], answer: ApprovalAnswer, record: ActionRecord, stages: Stages, waited_s: float
+) -> bool:
+    """A single instance without hope makes way: for others at once, for the next one that was put off after a while."""
+    if len(batch) > 1 or not answer.is_hopeless:
+        return False
+    others = keys_in(stages, Stage.UP, Stage.SILENT) - set(keys_of(record.put_off)) - set(batch)
+    is_at_once = bool(others) and len(record.put_off) < MOST_PUT_OFF
+    return is_at_once or waited_s > SHRINK_AFTER_S
 
 
 def _ends(task_id: str) -> str:
@@ -311,6 +344,7 @@ def progress_of(record: ActionRecord) -> RolloutProgress:
         fallen_keys(record),
         frozenset(keys_of(record.ailing)),
         record.at_most,
+        keys_of(record.put_off),
         record.proven,
         record.trusted,
         steps_of(record.step, record.check),
@@ -341,8 +375,10 @@ def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, i
     is_back = subject.service.rolling_back
     record.begun = True
     record.trusted = record.proven = is_trusted
-    ailing = keys_of(subject.record.ailing) if is_back else sorted(ailing_instances(subject, content))
-    record.ailing.extend(messages_of(ailing))
+    ailing = ailing_instances(subject, content)
+    if is_back:  # a node that was left may be dead
+        ailing = {*keys_of(subject.record.ailing), *moved_instances(subject, content)}
+    record.ailing.extend(messages_of(sorted(ailing)))
     # Where nothing ran before, and on the way to what has served already, there is nothing to be careful with.
     if subject.service.last_active and not (is_back or is_trusted):
         record.step.extend(subject.record.info.rollout.step)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Set
 from typing import Final
 
 from descriptions.held import held_instance
+from hqpb.v1.instance_pb2 import Instance
 from nanny.actions import reports
 from nanny.actions.subject import ServiceContext
 from nanny.rollout.views import SWITCHED, Key, Stage, Stages, keys_in
@@ -57,11 +58,24 @@ def restarts_of(subject: ServiceContext, content: Content) -> Mapping[Key, int]:
 
 
 def ailing_instances(subject: ServiceContext, content: Content) -> set[Key]:
-    """Instances that should be ready and are not; empty if none of them is ready."""
+    """Instances that should be ready and are not; empty if none of them is ready. Those that move are none of them."""
     instances = {key: subject.instances[key] for key in content.placements if key in subject.instances}
+    instances = {key: instance for key, instance in instances.items() if not is_moved(content, key, instance)}
     serving = {key for key, instance in instances.items() if reports.should_serve(instance)}
     ailing = {key for key in serving if not reports.is_ready(instances[key])}
     return ailing if ailing < serving else set()
+
+
+def moved_instances(subject: ServiceContext, content: Content) -> set[Key]:
+    """Those that the snapshot brings to other nodes."""
+    named = (key for key in content.placements if key in subject.instances)
+    return {key for key in named if is_moved(content, key, subject.instances[key])}
+
+
+def is_moved(content: Content, key: Key, instance: Instance) -> bool:
+    """The snapshot names another node for it."""
+    node = content.placements[key].node
+    return bool(node) and node != instance.spec.node_name
 
 
 def _move(stages: dict[Stage, set[Key]], keys: Set[Key], to: Stage | None) -> None:
@@ -85,6 +99,8 @@ def _stage(
     if instance is None:
         return Stage.DOWN
     stage = reports.stage_of(instance, content.revision_id, picture.ready_s(key, content.revision_id), min_ready_s)
+    if stage is Stage.SILENT and is_moved(content, key, instance):
+        return Stage.DOWN  # whatever still runs there: people want it elsewhere
     if stage in SWITCHED and (verdict := _difference(picture, content, key, verdicts)) is not None:
         # Labels, ports or the revision itself differ from the description: written again, at the cost of a restart.
         if stage in (Stage.SETTLING, Stage.UNDER_WAY, Stage.UNTOUCHED) and reports.is_ready(instance):

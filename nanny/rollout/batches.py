@@ -23,10 +23,12 @@ def choose_batch(
 def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress, among: Set[Key]) -> Begin | None:
     """The next batch among these; None: there is none, or no room for it."""
 
+    later = {key: place for place, key in enumerate(progress.put_off)}
+
     def in_order(stage: Stage) -> tuple[Key, ...]:
         """Instances in the order in which they are switched."""
         keys = stages.get(stage, frozenset()) & among
-        return tuple(sorted(keys, key=lambda key: (policy.order(key[0]), key)))
+        return tuple(sorted(keys, key=lambda key: (later.get(key, -1), policy.order(key[0]), key)))
 
     if free := in_order(Stage.DOWN) + in_order(Stage.STALE):
         return Begin(free[:LARGEST_BATCH], ())
@@ -34,7 +36,9 @@ def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress, among
     if leaving := in_order(Stage.LEAVING):
         return Begin(leaving, leaving)
     room = batch_room(policy, stages, progress)
-    costly = _of_first_location(in_order(Stage.UP) or in_order(Stage.SILENT))
+    up, silent = in_order(Stage.UP), in_order(Stage.SILENT)
+    ahead = [tuple(key for key in keys if key not in later) for keys in (up, silent)]
+    costly = _of_first_location(ahead[0] or ahead[1] or up or silent)
     if not costly or room <= 0:
         return None
     batch = costly[: min(room, LARGEST_BATCH)]

@@ -15,12 +15,13 @@ _LATER: Final = (Stage.HELD, Stage.UNSEEN, Stage.AWAY)
 def canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> set[Key]:
     """Instances of the steps so far: those already switched, then the first by location and name.
 
-    What is held, or away, keeps its place. What was ailing, has failed or says nothing has none: the next one shows
-    more.
+    What is held, or away, keeps its place. What was ailing, has failed, says nothing or is put off has none: the next
+    one shows more.
     """
     total = sum(len(keys) for keys in stages.values())
-    left_out = keys_in(stages, *_SHOWS_NOTHING) | progress.ailing | progress.failed | progress.fell
     switched = keys_in(stages, *SWITCHED)
+    left_out = keys_in(stages, *_SHOWS_NOTHING) | progress.ailing | progress.failed | progress.fell
+    left_out |= set(progress.put_off) - switched
     in_order = sorted(
         keys_in(stages, *Stage) - left_out, key=lambda key: (key not in switched, policy.order(key[0]), key)
     )

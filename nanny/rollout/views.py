@@ -60,6 +60,7 @@ class RolloutProgress:
         fell: instances that were done, and then restarted or were not ready; until they were done for a whole soak.
         ailing: instances that should have been ready when the order began, and were not: they count for nothing.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
+        put_off: those of which the CMS approves none now: they come last, in this order.
         proven: a batch has soaked, or this has served before: later batches need not be waited for as the first one is.
         trusted: it was ACTIVE last, so whatever goes wrong now is not its doing.
         steps: what it does before all the rest follows; those of `steps_over` are over.
@@ -72,6 +73,7 @@ class RolloutProgress:
     fell: frozenset[Key] = field(default_factory=frozenset)
     ailing: frozenset[Key] = field(default_factory=frozenset)
     at_most: int = 0
+    put_off: tuple[Key, ...] = ()
     proven: bool = False
     trusted: bool = False
     steps: tuple[WaveStep, ...] = ()

@@ -63,7 +63,7 @@ class CmsLeave:
                 return _error_answer(error)
             return await self._look(wanted.task)  # it was declared: the same work under another description
         found = _answer(answer.state)
-        return found if found.granted or len(wanted.instances) < 2 else await self._with_budgets(wanted.task, found)
+        return found if found.granted else await self._with_budgets(wanted.task, found)
 
     async def _with_budgets(self, task: str, answer: ApprovalAnswer) -> ApprovalAnswer:
         """The refusal, with what its budgets have to do with it."""
@@ -74,7 +74,9 @@ class CmsLeave:
             return answer
         too_much = (one for one in why.budget if one.needs > one.total - one.floor)
         most = min((max(0, one.total - one.floor) for one in too_much), default=0)
-        return replace(answer, at_most=most, by_budget=any(one.blocks for one in why.budget))
+        blocking = [one for one in why.budget if one.blocks]
+        is_hopeless = any(one.total <= one.floor for one in blocking)
+        return replace(answer, at_most=most, by_budget=bool(blocking), is_hopeless=is_hopeless)
 
     async def confirm(self, task: str) -> ApprovalAnswer:
         try:

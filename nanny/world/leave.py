@@ -16,6 +16,7 @@ class ApprovalAnswer:
     Attributes:
         at_most: the most that could be granted at once if all others were ready; 0: unknown or unbounded.
         by_budget: a budget is in the way: fewer at once might be granted.
+        is_hopeless: as it stands it lets go of none of its instances, even if all are ready: others might be granted.
     """
 
     granted: bool
@@ -23,6 +24,7 @@ class ApprovalAnswer:
     retry_s: float = 2.0
     at_most: int = 0
     by_budget: bool = False
+    is_hopeless: bool = False
 
 
 GRANTED = ApprovalAnswer(granted=True)

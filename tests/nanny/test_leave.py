@@ -174,6 +174,74 @@ async def test_an_order_says_since_when_it_is_under_way_and_after_a_hold_begins_
     assert fourth - second > 600_000
 
 
+@in_virtual_time
+async def test_an_instance_of_which_a_budget_lets_nothing_go_holds_up_nobody_else() -> None:
+    """It is waited for at the end, which the message says, and it is switched once it may be."""
+    kept = {"web-0", "web-3"}
+
+    class Leave(_Tasks):
+        async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+            if kept.isdisjoint(name for _, name in wanted.instances):
+                return await super().ask(wanted)
+            self.open.add(wanted.task)
+            return ApprovalAnswer(granted=False, why="budget database", by_budget=True, is_hopeless=True)
+
+    leave = Leave(0)
+    async with virtual_cloud(6, leave) as cloud:
+        await cloud.create(maxUnavailable="2", soakS=20, step=[{"instances": "1"}, {"holdS": 30}])
+        await cloud.activate(await cloud.add("v1"))
+        v2 = await cloud.add("v2")
+        await cloud.target(v2)
+        await cloud.sleep(200.0)
+        assert await cloud.runs(v2) == set(cloud.names) - kept
+        state = await cloud.state(v2)
+        assert state.action.message == "waiting for the CMS to approve 1 instance: budget database"
+        assert len(leave.open) == 1
+        kept.remove("web-3")
+        await cloud.sleep(120.0)
+        assert await cloud.runs(v2) == set(cloud.names) - kept
+        kept.clear()
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=120.0)
+        assert not leave.open
+
+
+async def test_a_budget_without_any_room_is_hopeless_and_one_that_is_used_up_is_not() -> None:
+    async with service_of(10) as (_, cms), leave_of(cms) as leave:
+        assert (await leave.ask(request("one", "web-0"))).granted
+        used_up = await leave.ask(request("two", "web-1"))
+        assert (used_up.granted, used_up.by_budget, used_up.is_hopeless) == (False, True, False)
+        budget = {"name": "web", "service": "web", "maxUnavailable": "0"}
+        assert (await cms.call_connect("PutBudget", {"budget": budget})).status == 200
+        hopeless = await leave.ask(request("three", "web-2"))
+        assert (hopeless.granted, hopeless.by_budget, hopeless.is_hopeless) == (False, True, True)
+
+
+@in_virtual_time
+async def test_a_batch_that_waits_is_asked_for_anew_when_attributes_of_the_service_change() -> None:
+    asked: list[ApprovalRequest] = []
+
+    class Leave(_Tasks):
+        async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+            asked.append(wanted)
+            granted = await super().ask(wanted)
+            return granted if wanted.max_failures == 2 else ApprovalAnswer(granted=False, why="not yet")
+
+    leave = Leave(0)
+    async with virtual_cloud(3, leave) as cloud:
+        await cloud.create(maxUnavailable="1", soakS=20)
+        await cloud.activate(await cloud.add("v1"))
+        await cloud.target(v2 := await cloud.add("v2"))
+        await cloud.sleep(30.0)
+        [first] = leave.open
+        info = pb.InfoAttributes(rollout=pb.RolloutPolicy(max_failures="2"))
+        update = pb.UpdateServiceRequest(service_id=SERVICE, info=info)
+        update.update_mask.paths.append("rollout.max_failures")
+        await cloud.nanny.unary("UpdateService", update)
+        await cloud.until(v2, pb.CURRENT_STATE_ACTIVE, timeout_s=300.0)
+        assert first not in {one.task for one in asked if one.max_failures == 2}
+        assert not leave.open
+
+
 OPEN, REACHED = pb.ORDER_OUTCOME_OPEN, pb.ORDER_OUTCOME_REACHED
 
 

@@ -9,8 +9,9 @@ from contextlib import asynccontextmanager
 import pytest
 
 from hqpb.v1.instance_pb2 import CONDITION_STATUS_TRUE
+from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, NoCms
 from nannypb.v1 import service_pb2 as pb
-from tests.nanny.virtual_cloud import VirtualCloud, virtual_cloud
+from tests.nanny.virtual_cloud import VirtualCloud, never_ready, virtual_cloud
 from tests.support.virtual_time import in_virtual_time
 
 
@@ -70,6 +71,87 @@ async def test_scaling_up_and_down_in_the_middle_of_a_roll_out_keeps_the_floor()
             assert state.current == pb.CURRENT_STATE_ACTIVE, state.message
         assert await cloud.runs(snapshot) == set(six)
         assert lowest == [3]
+
+
+class _Asked(NoCms):
+    """A CMS that grants everything, and knows what for."""
+
+    address = "cms"
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
+        self.asked += [name for _, name in wanted.instances]
+        return GRANTED
+
+
+@in_virtual_time
+async def test_moving_and_replacing_restart_nothing_that_stays_and_a_live_one_costs_a_batch() -> None:
+    cms = _Asked()
+    async with virtual_cloud(5, cms) as cloud:
+        await cloud.create(maxUnavailable="1", soakS=5)
+        await cloud.activate(await cloud.add("v1", names=cloud.names[:4]))
+        before = cloud.agents.starts()
+        assert not cms.asked  # nothing served before
+        moved = await cloud.add("v1", names=cloud.names[:4], nodes={"web-2": "elsewhere"})
+        async with lowest_ready(cloud, cloud.names[:4]) as lowest:
+            await cloud.activate(moved)
+        assert (cms.asked, lowest) == (["web-2"], [3])
+        assert changed(before, cloud) == {"web-2"}
+        replaced = await cloud.add("v1", names=[*cloud.names[:3], "web-4"], nodes={"web-2": "elsewhere"})
+        async with lowest_ready(cloud, cloud.names[:3]) as lowest:
+            await cloud.activate(replaced)
+        assert (cms.asked, lowest) == (["web-2"], [3])
+        assert changed(before, cloud) == {"web-2", "web-4"}
+        await cloud.until(moved, pb.CURRENT_STATE_PREPARED)
+        assert await cloud.runs(replaced) == {"web-0", "web-1", "web-2", "web-4"}
+
+
+@pytest.mark.parametrize("title", ["v1", "v2"])
+@in_virtual_time
+async def test_moving_an_instance_whose_node_is_dead_comes_first_and_needs_no_leave(title: str) -> None:
+    """Whatever is rolled out with it."""
+    cms = _Asked()
+    async with virtual_cloud(4, cms) as cloud:
+        await cloud.create(maxUnavailable="1", soakS=5)
+        await cloud.activate(await cloud.add("v1"))
+        await cloud.kill_node("web-3")
+        before = cloud.agents.starts()
+        moved = await cloud.add(title, nodes={"web-3": "elsewhere"})
+        await cloud.target(moved)
+        while not (runs := {name for name in await cloud.runs(moved) if await is_on(cloud, name, "elsewhere")}):
+            await cloud.sleep(0.5)
+        assert (runs, cms.asked) == ({"web-3"}, [])
+        await cloud.until(moved, pb.CURRENT_STATE_ACTIVE)
+        assert sorted(cms.asked) == ([] if title == "v1" else ["web-0", "web-1", "web-2"])
+        assert changed(before, cloud) == ({"web-3"} if title == "v1" else set(cloud.names))
+        assert await cloud.runs(moved) == set(cloud.names)
+
+
+@in_virtual_time
+async def test_a_roll_back_brings_what_was_moved_back_to_its_dead_node_and_fails_for_none_of_it() -> None:
+    async with virtual_cloud(4) as cloud:
+        await cloud.create(maxUnavailable="1", soakS=5, rollBack=True)
+        v1 = await cloud.add("v1")
+        await cloud.activate(v1)
+        await cloud.kill_node("web-3")
+        bad = await cloud.add("bad", never_ready, nodes={"web-3": "elsewhere"})
+        await cloud.target(bad)
+        await cloud.until(bad, pb.CURRENT_STATE_BROKEN, pb.CURRENT_STATE_DEACTIVATE_PENDING)
+        await cloud.until(v1, pb.CURRENT_STATE_ACTIVE)
+        assert (await cloud.state(bad)).order.outcome == pb.ORDER_OUTCOME_ROLLED_BACK
+        assert await is_on(cloud, "web-3", "node-web-3")
+        assert await cloud.runs(v1) == set(cloud.names)
+
+
+def changed(before: dict[str, float], cloud: VirtualCloud) -> set[str]:
+    """Those whose processes are other ones now."""
+    return {name for name, since in cloud.agents.starts().items() if before.get(name) != since}
+
+
+async def is_on(cloud: VirtualCloud, name: str, node: str) -> bool:
+    return (await cloud.instances())[name].spec.node_name == node
 
 
 async def batches(cloud: VirtualCloud, snapshot: str, count: int) -> None:

@@ -13,7 +13,7 @@ import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, Final, cast
 
 from google.protobuf.json_format import ParseDict
@@ -164,6 +164,7 @@ def never_ready(_instance: str, _age_s: float) -> Looks:
 class _Told:
     """What an agent holds of one revision."""
 
+    node: str = ""
     incarnation: int = 0
     uid: int = 0
     sequence: int = 0
@@ -178,7 +179,7 @@ class Agents:
 
     Attributes:
         programs: by the title of a snapshot, what its revision does; by default it is good.
-        silent: instances whose nodes are dead.
+        silent: instances whose first nodes are dead.
         cannot_prepare: pairs of instance and title that never get installed.
     """
 
@@ -197,7 +198,8 @@ class Agents:
         while True:
             async for page in self.client.find(hq_pb.InstanceFilter(service_id=[SERVICE])):
                 for instance in page.instances:
-                    if instance.meta.id not in self.silent:
+                    is_moved = instance.spec.node_name != f"node-{instance.meta.id}"
+                    if is_moved or instance.meta.id not in self.silent:
                         await self._attend(instance)
             await asyncio.sleep(1.0)
 
@@ -206,6 +208,8 @@ class Agents:
             title = revision.container[0].name
             status = instance_pb2.RevisionStatus(id=revision.id, spec_version=instance.meta.version)
             told = self._told.setdefault((instance.meta.id, revision.id), _Told())
+            if told.node != instance.spec.node_name:
+                told = self._told[instance.meta.id, revision.id] = _Told(instance.spec.node_name)
             if revision.target != _READY:
                 told.since = 0.0
             elif not told.since:
@@ -281,12 +285,13 @@ class VirtualCloud:
         program: Program = good,
         names: list[str] | None = None,
         weight: int | None = None,
+        nodes: Mapping[str, str] = MappingProxyType({}),
         **labels: str,
     ) -> str:
-        """A snapshot; the id of it. `names`: of its instances; by default all."""
+        """A snapshot; the id of it. `names`: of its instances; by default all. `nodes`: other ones than of before."""
         self.agents.programs[title] = program
         named = self.names if names is None else names
-        instances = [{"id": name, "node": f"node-{name}", "labels": labels} for name in named]
+        instances = [{"id": name, "node": nodes.get(name, f"node-{name}"), "labels": labels} for name in named]
         revision = {"id": title, "container": [{"name": title, "command": ["true"]}]}
         value: dict[str, Any] = {"service": SERVICE, "instances": instances, "revisions": [revision]}
         if weight is not None:
