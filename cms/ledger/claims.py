@@ -63,7 +63,7 @@ class Claim:
         silent: locations that it depends on and that are not known.
         services, projects: of what it takes, ready or not.
         max_failures: so many lost instances of a budget are taken off its total.
-        leave_out: as are those in these locations that are not available.
+        leave_out: as are those in these locations, of which it takes none, that are not available.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -82,9 +82,10 @@ class Claim:
 def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
     """What tasks that hold nothing yet would take. `locations`: all there are."""
     claim = Claim(max_failures=min((task.max_failures for task in tasks), default=0))
-    claim.leave_out = frozenset.intersection(*(task.leave_out for task in tasks)) if tasks else frozenset()
     hosts = {host for task in tasks for host in task.hosts}
     keys = _away_s(tasks, picture)
+    left_out = frozenset.intersection(*(task.leave_out for task in tasks)) if tasks else frozenset()
+    claim.leave_out = left_out - {key.location for key in keys}  # what is held counts: it would bounce
     for key, away_s in keys.items():
         place, budgets = picture.budget_entry(key)
         for name in budgets:

@@ -57,6 +57,7 @@ class History:
     def __post_init__(self) -> None:
         rng = self.rng = random.Random(self.seed)
         self.lot = random.Random(f"roll-outs of {self.seed}")  # apart: the others' histories stay as they are
+        self.out_lot = random.Random(f"leave-out of {self.seed}")
         self.heard: dict[InstanceKey, float] = {}
         self.work_ended: list[tuple[tuple[str, ...], tuple[InstanceKey, ...], float]] = []
         self.stuck: dict[tuple[str, str, str], float] = {}
@@ -127,8 +128,8 @@ class History:
         """No grant of one round, all together, takes a floor with it."""
         granted = [self.book.tasks[c.task_id] for c in changes if c.event in (TaskEvent.GRANT, TaskEvent.OFFER)]
         working = [t for t in granted if t.action != "prepare"]
-        for allowed in {t.max_failures for t in working}:
-            unit = [t for t in working if t.max_failures == allowed]
+        for allowed in {(t.max_failures, t.leave_out) for t in working}:
+            unit = [t for t in working if (t.max_failures, t.leave_out) == allowed]
             assert not facts.breaks(unit, facts.all_touched(unit)), f"seed {self.seed}"
 
     def _apply(self, changes: list[TaskChange]) -> None:
@@ -198,6 +199,7 @@ class History:
                 asked_at=self.now,
                 polled_at=self.now,
                 max_failures=self.lot.randint(0, 2),
+                leave_out=frozenset(self.out_lot.choice(((), (), ("fra",), LOCATIONS))),
             )
         )
 

@@ -91,9 +91,17 @@ class Facts:
         return instance.is_silent and self.is_down(instance) and not self.holders(instance)
 
     def floor(self, budget: Budget, unit: list[Task]) -> int:
-        """What the unit must leave: a roll-out need not count on lost instances, up to so many."""
-        lost = len([i for i in self.members(budget) if self.is_lost(i)])
-        total = len(self.members(budget)) - min([lost, *(t.max_failures for t in unit)])
+        """What the unit must leave.
+
+        A roll-out need not count on lost instances, up to so many, nor on what is not good where it leaves out.
+        """
+        out = {name for name in self.locations if unit and all(name in t.leave_out for t in unit)}
+        out -= {i.key.location for i in self.all_touched(unit)}
+        away = [
+            i for i in self.members(budget) if i.key.location in out and not self.is_good(i) and not self.holders(i)
+        ]
+        lost = len([i for i in self.members(budget) if self.is_lost(i) and i not in away])
+        total = len(self.members(budget)) - len(away) - min([lost, *(t.max_failures for t in unit)])
         if budget.min_ready is not None:
             part = budget.min_ready
             return math.ceil(total * part.value / 100) if part.is_percent else part.value
