@@ -27,8 +27,8 @@ def need_of(state: SnapshotState) -> int | None:
     """The target in HQ that a snapshot needs of its revision, wherever it names an instance; None: none."""
     if state.current in _SERVES or (state.current in LIVE and state.target is Target.ACTIVE):
         return READY
-    if state.target in (Target.ACTIVE, Target.PREPARED):
-        return INSTALLED
+    if state.target in (Target.ACTIVE, Target.PREPARED) or state.current in LIVE:
+        return INSTALLED  # what is switched off is PREPARED for a moment, and stays it if that is ordered meanwhile
     return CREATED if state.target is Target.CREATED and state.fill else None
 
 

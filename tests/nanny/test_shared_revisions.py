@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-from collections.abc import Callable
-from typing import Final
+from collections import deque
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
 
 import pytest
 
@@ -15,7 +19,7 @@ from nanny.actions import needs
 from nanny.actions.levels import look_at
 from nanny.actions.needs import Needs, need_of, needs_of
 from nanny.actions.subject import ServiceContext
-from nanny.automaton.service import ManagedService, RunningAction
+from nanny.automaton.service import ManagedService, RunningAction, SnapshotState
 from nanny.automaton.states import Action, Current, SnapshotEvent, Target
 from nanny.automaton.step import SnapshotAutomaton, refusal, step_refusal
 from nanny.rollout.policy import Policy
@@ -105,7 +109,7 @@ class History:
                 self._in_steps(one)
                 self.check()
                 continue
-            self._act(one)
+            self.act(one)
             self.check()
             self.service = self.step.end_action(self.service, one.snapshot, one.number, SnapshotEvent.DONE)
             self.check()
@@ -120,7 +124,15 @@ class History:
             else:
                 self.service = self.step.abort_rollout(self.service, running.snapshot)
 
-    def _act(self, running: RunningAction) -> None:
+    def act_in_part(self, running: RunningAction) -> None:
+        """One instance is switched, or one look's writes are done."""
+        content = CONTENTS[running.snapshot]
+        if running.action is Action.ACTIVATE:
+            self._switch(content, 1)
+        else:
+            self._lower(running, content)
+
+    def act(self, running: RunningAction) -> None:
         content = CONTENTS[running.snapshot]
         if running.action is Action.ACTIVATE:
             self._switch(content, len(content.placements))
@@ -175,6 +187,81 @@ class History:
             assert not runs or named, f"{key} runs {runs}, {wanted or 'none'} is wanted ACTIVE: {self.service}"
 
 
+class Search:
+    """Every state of two snapshots that share a revision, and of HQ beneath them, by every order and every outcome.
+
+    Actions end, fail after a part of their work, or are left where they are by the next order.
+    """
+
+    def __init__(self, *, rolls_back: bool) -> None:
+        self._history = History(random.Random(1), find_needs)
+        self._history.service = ManagedService(rolls_back=rolls_back)
+
+    def states(self) -> int:
+        """How many there are. Raises AssertionError for one in which a snapshot's state is not true."""
+        first = self._history.service, dict[Key, Instance]()
+        seen, waiting = {_identity(*first)}, deque([first])
+        while waiting:
+            for after in self._after(*waiting.popleft()):
+                if (identity := _identity(*after)) not in seen:
+                    seen.add(identity)
+                    waiting.append(after)
+        return len(seen)
+
+    def _after(self, service: ManagedService, instances: Mapping[Key, Instance]) -> Iterator[tuple[Any, Any]]:
+        history = self._history
+        for move in self._moves(service):
+            history.service, history.nodes = service, Nodes()
+            for key, instance in instances.items():
+                history.nodes.store(key, instance)
+            move()
+            history.check()
+            history.check_rest()
+            yield history.service, dict(history.nodes.picture.instances)
+
+    def _moves(self, service: ManagedService) -> Iterator[Callable[[], None]]:
+        history, step = self._history, self._history.step
+        for snapshot, target, fill in itertools.product("ab", Target, (False, True)):
+            if not refusal(service, snapshot, target) and (not fill or target is Target.CREATED):
+                yield partial(self._becomes, partial(step.set_target, service, snapshot, target, fill=fill))
+        if is_live(service):
+            yield partial(self._becomes, partial(step.stop_service, service))
+        for one in service.running():
+            end = partial(step.end_action, service, one.snapshot, one.number)
+            yield partial(self._acts, history.act, one, partial(end, SnapshotEvent.DONE))
+            for event in (SnapshotEvent.FAILED, SnapshotEvent.CANCELLED):
+                yield partial(self._acts, history.act_in_part, one, partial(end, event))
+            yield partial(self._acts, history.act_in_part, one, lambda: service)
+            if one.action is Action.ACTIVATE and not step_refusal(service, one.snapshot):
+                promoted = partial(step.promote_step, service, one.snapshot, 2)
+                yield partial(self._acts, history.act_in_part, one, promoted)
+                aborted = partial(step.abort_rollout, service, one.snapshot)
+                yield partial(self._acts, history.act_in_part, one, aborted)
+
+    def _becomes(self, service: Callable[[], ManagedService]) -> None:
+        self._history.service = service()
+
+    def _acts(
+        self, act: Callable[[RunningAction], None], one: RunningAction, service: Callable[[], ManagedService]
+    ) -> None:
+        act(one)
+        self._becomes(service)
+
+
+def _identity(service: ManagedService, instances: Mapping[Key, Instance]) -> Hashable:
+    """States that differ only in numbers are one."""
+    tuples = {one: replace(state, action=0) for one, state in service.tuples.items()}
+    held = {(key, one.id, one.target) for key, instance in instances.items() for one in instance.spec.revision}
+    return frozenset(tuples.items()), service.last_active, service.rolling_back, frozenset(held), frozenset(instances)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("rolls_back", [False, True])
+def test_in_no_state_is_a_shared_revision_taken_from_a_snapshot_that_needs_it(*, rolls_back: bool) -> None:
+    assert Search(rolls_back=rolls_back).states() > 10_000
+
+
 def find_needs(service: ManagedService, content: Content) -> Needs:
     others = (
         (one, state, CONTENTS[one].placements)
@@ -215,6 +302,11 @@ async def test_the_search_finds_that_what_is_pending_still_serves(monkeypatch: p
     monkeypatch.setattr(needs, "need_of", lambda state: INSTALLED if right(state) == READY else right(state))
     with pytest.raises(AssertionError):
         search(find_needs, 300)
+
+
+def test_what_is_switched_off_keeps_its_files_until_its_own_removal_takes_them() -> None:
+    """It may be ordered PREPARED again meanwhile: then it says that they are there."""
+    assert need_of(SnapshotState(Current.DEACTIVATING, Target.DESTROYED)) == INSTALLED
 
 
 def test_the_name_of_a_revision_is_no_part_of_what_runs() -> None:
