@@ -114,6 +114,7 @@ async def test_windows_are_applied_listed_and_deleted_by_hqctl(tmp_path: Path) -
             ({"zone": "Mars"}, "windows.zone"),
             ({"hours": [{"begin": "25:00", "end": "06:00"}]}, "windows.hours[0].begin"),
             ({"hours": [{"begin": "22:00", "end": "23:00", "days": "moon"}]}, "windows.hours[0].days"),
+            ({"overrun": "25h"}, "windows.overrun"),
             ({"margin": "2h", "hours": [{"begin": "22:00", "end": "23:00"}]}, "windows.margin"),
             ({"freeze": [{"begin": "2026-12-20", "end": "2026-12-19", "reason": "x"}]}, "windows.freeze[0].end"),
             ({"freeze": [{"begin": "2026-12-20", "end": "2026-12-24"}]}, "windows.freeze[0].reason"),
