@@ -112,6 +112,13 @@ class Child:
                 os.kill(pid, signal.SIGKILL)
         return len(left)
 
+    def let_go_at_end(self) -> None:
+        """Remove its cgroup: now, or once it has ended, even if nobody waits for that any more."""
+        if self.has_ended:
+            self.grip.let_go()
+        else:
+            self._exit.add_done_callback(lambda _: self.grip.let_go())
+
     def set_exit(self, how: ProcessExit) -> None:
         """Called by who found out."""
         if self.is_wrapped and how.code is not None and _KILLED < how.code < _KILLED + signal.NSIG:
@@ -170,9 +177,8 @@ async def stop(
     finally:
         child.signal_all(signal.SIGKILL)
         child.sweep()
-    how = await child.wait()
-    child.grip.let_go()
-    return how
+        child.let_go_at_end()
+    return await child.wait()
 
 
 async def _wait_for_end(pid: int) -> None:

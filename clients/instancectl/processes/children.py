@@ -67,6 +67,9 @@ class Children:
             grip.take(popen.pid)
             record(child)
             os.write(give, " ".join(("go", *confinement.launcher_words(grip.resource_limits), "\n")).encode())
+        except OSError:
+            grip.let_go()
+            raise
         finally:
             os.close(leave)
             os.close(give)

@@ -102,12 +102,12 @@ async def _end_of(child: Child, timeout_s: float, thorough: bool) -> CommandResu
     except TimeoutError:
         timed_out = True
     finally:
+        was_cut_off = not child.has_ended  # it took too long, or we are cancelled
         child.signal_all(signal.SIGKILL)
-        if thorough or timed_out:
+        if thorough or was_cut_off:
             child.sweep()
-    ended = await child.wait()
-    child.grip.let_go()
-    return CommandResult(ended, timed_out)
+        child.let_go_at_end()
+    return CommandResult(await child.wait(), timed_out)
 
 
 def _read_all(reader: int) -> bytes:

@@ -10,6 +10,7 @@ import subprocess
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,7 +28,7 @@ from instancectl.processes import procfs
 from instancectl.processes.child import Child, adopt
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
-from instancectl.processes.limits import CgroupLimits, Grip, Limiter, ProcessLimits
+from instancectl.processes.limits import CgroupLimits, Grip, Limit, Limiter, ProcessLimits
 from instancectl.processes.output import OutputSettings
 from instancectl.processes.reaper import ProcessReaper
 from instancectl.state import RunningChild, StateFile
@@ -119,6 +120,49 @@ async def test_hooks_and_checks_have_the_limits_of_their_container_each_in_a_gro
             await container.stop()
     assert len(list(groups.glob("*/cgroup.procs"))) == 6
     assert {each.read_text() for each in groups.glob("*/memory.max")} == {str(64 << 20)}
+
+
+@dataclass(frozen=True, slots=True)
+class _NotedGrip(Grip):
+    """Is held until it is let go."""
+
+    name: str = ""
+    held: set[str] = field(default_factory=set)
+
+    def let_go(self) -> None:
+        self.held.discard(self.name)
+
+
+class _NotingLimiter:
+    """Knows which of its grips are held."""
+
+    def __init__(self) -> None:
+        self.held: set[str] = set()
+
+    def grip(self, name: str, limit: Limit) -> Grip:
+        self.held.add(name)
+        return _NotedGrip(name=name, held=self.held)
+
+
+async def test_the_groups_of_checks_and_hooks_that_are_cut_off_are_let_go(tmp_path: Path) -> None:
+    spec = model.Container(name="web", command=["sleep", "1000"])
+    spec.readiness_check.exec.command[:] = spec.pre_stop.command[:] = ["sleep", "1000"]
+    spec.readiness_check.timeout.FromSeconds(1000)
+    spec.stop_grace_period.FromMilliseconds(100)
+    limiter = _NotingLimiter()
+    async with made(SupervisedContainer, tmp_path, spec, limiter) as container:
+        container.start()
+        await eventually(lambda: len(limiter.held) == 2)
+        async with asyncio.timeout(30):
+            await container.stop()
+        await eventually(lambda: not limiter.held)
+
+
+def test_the_group_of_what_cannot_be_started_is_let_go(tmp_path: Path) -> None:
+    grip = _NotedGrip(name="web", held={"web"})
+    with pytest.raises(FileNotFoundError):
+        Children("x", ProcessReaper()).start(["true"], cwd=tmp_path / "missing", environment={}, grip=grip)
+    assert not grip.held
 
 
 async def test_the_initial_delay_of_an_adopted_process_counts_from_its_start(
