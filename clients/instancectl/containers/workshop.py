@@ -77,7 +77,8 @@ class Workshop:
         """
         container = blueprint.container
         name = "/".join((blueprint.key.digest, container.name, *filter(None, (script,))))
-        return self.limiter.grip(name, limit_of(container, blueprint.desired.allocation))
+        limit = limit_of(container, blueprint.desired.allocation)
+        return self.limiter.grip(name, limit, is_script=bool(script))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from hqpb.v1.instance_pb2 import Container, ResourceAllocation
+from instancectl.processes.confinement import DEFAULT_PIDS
 
 _CPU_PERIOD_US = 100_000
 
@@ -80,17 +81,17 @@ class Grip:
 class Limiter(Protocol):
     """A way to limit."""
 
-    def grip(self, name: str, limit: Limit) -> Grip:
-        """Prepare the limits of a container; `name` is unique in the instance. Raises OSError."""
+    def grip(self, name: str, limit: Limit, *, is_script: bool = False) -> Grip:
+        """Prepare the limits of a container, or of a script of it; `name` is unique in the instance. Raises OSError."""
         ...
 
 
 class ProcessLimits:
     """Limits by setrlimit: memory per process. CPU time cannot be divided this way, and is not limited."""
 
-    def grip(self, name: str, limit: Limit) -> Grip:
+    def grip(self, name: str, limit: Limit, *, is_script: bool = False) -> Grip:
         """Private writable memory only: address space says little about programs that reserve a lot of it."""
-        limits = _resource_limits(limit, pids=limit.pids)
+        limits = _resource_limits(limit, pids=_pids_of_user(limit, is_script))
         words = [f"memory {limit.memory_bytes} B per process"] if limit.memory_bytes else []
         words += ["cpu not limited"] if limit.cpu_millicores and limit.memory_bytes else []
         words += [f"{limit.pids} processes of its user"] if limit.pids else []
@@ -98,6 +99,11 @@ class ProcessLimits:
         if limit.memory_bytes:
             limits[resource.RLIMIT_DATA] = limit.memory_bytes
         return Grip(limits, description=f"rlimit: {', '.join(words) or 'none asked for'}")
+
+
+def _pids_of_user(limit: Limit, is_script: bool) -> int:
+    """Counted are all processes of the user on the node, which may be more than a script's container may have."""
+    return 0 if is_script and limit.pids <= DEFAULT_PIDS else limit.pids
 
 
 def _resource_limits(limit: Limit, *, pids: int) -> dict[int, int]:
@@ -111,7 +117,7 @@ class CgroupLimits:
     def __init__(self, parent: Path) -> None:
         self._parent = parent
 
-    def grip(self, name: str, limit: Limit) -> Grip:
+    def grip(self, name: str, limit: Limit, *, is_script: bool = False) -> Grip:
         group = self._parent / hashlib.sha256(name.encode()).hexdigest()[:16]
         group.mkdir(exist_ok=True)
         quota = limit.cpu_millicores * _CPU_PERIOD_US // 1000
@@ -123,7 +129,7 @@ class CgroupLimits:
         amounts = f"memory {limit.memory_bytes or 'max'} B, cpu {limit.cpu_millicores or 'max'} m"
         amounts += f", {limit.pids} processes" if limit.pids else ""
         amounts += f", {limit.open_files} open files" if limit.open_files else ""
-        limits = _resource_limits(limit, pids=0 if has_pids else limit.pids)
+        limits = _resource_limits(limit, pids=0 if has_pids else _pids_of_user(limit, is_script))
         return Grip(limits, group, f"cgroup v2: {amounts}")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import resource
 import signal
 import subprocess
 import time
@@ -28,6 +29,7 @@ from instancectl.processes import procfs
 from instancectl.processes.child import Child, adopt
 from instancectl.processes.children import Children
 from instancectl.processes.commands import Commands
+from instancectl.processes.confinement import DEFAULT_PIDS
 from instancectl.processes.limits import CgroupLimits, Grip, Limit, Limiter, ProcessLimits
 from instancectl.processes.output import OutputSettings
 from instancectl.processes.reaper import ProcessReaper
@@ -139,7 +141,7 @@ class _NotingLimiter:
     def __init__(self) -> None:
         self.held: set[str] = set()
 
-    def grip(self, name: str, limit: Limit) -> Grip:
+    def grip(self, name: str, limit: Limit, *, is_script: bool = False) -> Grip:
         self.held.add(name)
         return _NotedGrip(name=name, held=self.held)
 
@@ -156,6 +158,20 @@ async def test_the_groups_of_checks_and_hooks_that_are_cut_off_are_let_go(tmp_pa
         async with asyncio.timeout(30):
             await container.stop()
         await eventually(lambda: not limiter.held)
+
+
+@pytest.mark.parametrize(("pids", "of_a_script"), [(5, None), (2 * DEFAULT_PIDS, 2 * DEFAULT_PIDS)])
+@pytest.mark.parametrize("has_cgroups", [False, True])
+async def test_a_script_starts_however_many_processes_its_service_has_on_the_node(
+    tmp_path: Path, has_cgroups: bool, pids: int, of_a_script: int | None
+) -> None:
+    spec = model.Container(name="web", command=["sleep", "1000"])
+    spec.limit.pids = pids
+    limiter = CgroupLimits(tmp_path) if has_cgroups else ProcessLimits()  # a group without pids.max
+    async with made(SupervisedContainer, tmp_path / "root", spec, limiter) as container:
+        shop, blueprint = container._shop, container.blueprint
+        assert shop.grip(blueprint).resource_limits == {resource.RLIMIT_NPROC: pids}
+        assert shop.grip(blueprint, "readiness check").resource_limits.get(resource.RLIMIT_NPROC) == of_a_script
 
 
 def test_the_group_of_what_cannot_be_started_is_let_go(tmp_path: Path) -> None:
