@@ -12,7 +12,7 @@ from typing import Final
 
 import click
 
-from hqcli.terminal import colour_of, escape_controls
+from hqcli.terminal import colour_of, escape_controls, json_controls
 
 _AS_JSON: Final = ContextVar("_AS_JSON", default=False)
 
@@ -22,7 +22,8 @@ def complainer(program: str) -> Callable[[str], None]:
 
     def complain(text: str) -> None:
         if _AS_JSON.get():
-            click.echo(json.dumps({"error": {"program": program, "message": text}}, ensure_ascii=False), err=True)
+            told = json.dumps({"error": {"program": program, "message": text}}, ensure_ascii=False)
+            click.echo(json_controls(told), err=True)
             return
         click.secho(f"{program}: ", fg="red", bold=True, nl=False, err=True, color=colour_of(sys.stderr))
         click.echo(escape_controls(text), err=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from hqcli.terminal import escape_controls, json_controls
+from hqcli.terminal import escape_controls, has_controls, json_controls
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
@@ -146,8 +147,22 @@ def yaml_text(data: dict[str, Any]) -> str:
     """A value as YAML, its keys in their own order."""
     import yaml
 
-    dumper = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-    return str(yaml.dump(data, Dumper=dumper, sort_keys=False, allow_unicode=True))
+    return json_controls(yaml.dump(data, Dumper=_yaml_dumper(), sort_keys=False, allow_unicode=True))
+
+
+@cache
+def _yaml_dumper() -> Any:
+    """Text that has controls stands in double quotes, where `json_controls` can spell them."""
+    import yaml
+
+    class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]
+        pass
+
+    def represent(dumper: Any, text: str) -> Any:
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style='"' if has_controls(text) else None)
+
+    Dumper.add_representer(str, represent)
+    return Dumper
 
 
 def _dump_yaml(data: dict[str, Any]) -> None:

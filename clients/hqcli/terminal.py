@@ -31,13 +31,18 @@ def fold(line: str, width: int, hang: int | None = None) -> list[str]:
 _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 
 
+def has_controls(text: str) -> bool:
+    """Something in it would control a terminal or turn words around."""
+    return bool(_CONTROLS.search(text))
+
+
 def escape_controls(text: str) -> str:
     """Text of programs, agents and other people: what would control a terminal or turn words around is spelled out."""
     return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
 
 
 def json_controls(text: str) -> str:
-    """The same for a JSON document, which means what it meant before."""
+    """The same for a JSON document, or YAML that quotes what has controls: it means what it meant before."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 

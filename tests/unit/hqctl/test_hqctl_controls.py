@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 from unittest.mock import AsyncMock
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from cmspb.v1 import cms_pb2 as cms_pb
-from hqcli.complaints import complainer
-from hqcli.formats import print_json, print_json_line, print_jsonpath
+from hqcli.complaints import complainer, complaints_as_asked
+from hqcli.formats import print_json, print_json_line, print_jsonpath, yaml_text
 from hqcli.terminal import escape_controls, lines, warn
 from hqctl.commands import disruptions
 from hqctl.commands.explaining import _print
@@ -137,6 +138,24 @@ def test_formats_for_programs_control_no_terminal_and_mean_the_same(
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     print_jsonpath({"said": EVIL}, "jsonpath={.said}\t{.said}")
     assert capsys.readouterr().out == f"{SPELLED}\t{SPELLED}\n"
+
+
+@pytest.mark.parametrize("control", "\x00\x1b\t\r\x7f\x85\x9b\u200e\u200f\u2028\u202e\u2069")
+def test_yaml_controls_no_terminal_and_means_the_same(control: str) -> None:
+    said = f"a {control} {'long ' * 30}\n{control}\\{control}z"
+    data = {said: [said, {"said": control, "plain": "two\nlines, ü, …"}]}
+    text = yaml_text(data)
+    assert control not in text
+    assert "ü, …" in text
+    assert yaml.safe_load(text) == data
+
+
+def test_a_complaint_as_json_controls_no_terminal_and_means_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    with complaints_as_asked(("get", "-o", "json")):
+        complainer("hqctl")(EVIL)
+    said = capsys.readouterr().err
+    assert not CONTROLS & set(said)
+    assert json.loads(said)["error"]["message"] == EVIL
 
 
 def test_what_is_text_stays() -> None:
