@@ -49,6 +49,22 @@ def fallen(nervous: Hqctl, service: str) -> str:
 
 
 @pytest.mark.long
+def test_silent_finds_and_deletes_what_has_a_silent_agent_and_nothing_else(nervous: Hqctl, service: str) -> None:
+    lost, heard = f"{service}-lost", f"{service}-heard"
+    for name in ("lost", "heard"):
+        nervous("apply", "-f", "-", stdin=documents(service, name, node=f"node-{service}-{name}"))
+    nervous("suspend", f"node-{service}-heard", "--for", "5m", "--reason", "it stays heard, however slow this test is")
+    for name in (lost, heard):
+        nervous("report", name, "r1", "--ready")
+    until(lambda: nervous("find", service, "--silent", "-o", "name").out != "", "one is silent")
+    assert nervous("find", service, "--silent", "-o", "name").lines == [[lost]]
+    assert nervous("delete", "--service", service, "--silent", "--yes").out == f"{lost} deleted\n"
+    (left,) = json.loads(nervous("find", service, "-o", "json").out)["items"]
+    assert (left["meta"]["id"], left["status"]["agent"]["status"]) == (heard, "CONDITION_STATUS_TRUE")
+    nervous("resume", f"node-{service}-heard")
+
+
+@pytest.mark.long
 def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
     story = nervous("why", fallen).out
     verdict, *rest = story.splitlines()
