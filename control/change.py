@@ -6,7 +6,7 @@ is stored. An unknown outcome is settled by the session (store/commit.py), never
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from google.protobuf.message import Message
@@ -110,6 +110,20 @@ class Change:
         if self._read.setdefault(key, version) != version:
             raise RecordChanged(f"{kind.name} {record_id} changed meanwhile: read it again and retry")
         return _copy(stored.message) if stored else None
+
+    def records(self, kind: Kind[M]) -> Mapping[str, M]:
+        """All of a kind that can be read, by id, with this change's own puts. They are shared: do not change them.
+
+        Unlike what `get` reads they may change before this change is stored, but by events of its subject.
+        """
+        found = dict(self._changes.memory.table(kind))
+        for key, new in self._new.items():
+            name = self._changes.names.name(key)
+            if name.kind == kind.name:
+                found.pop(name.rest, None)
+                if new is not None:
+                    found[name.rest] = new  # type: ignore[assignment]
+        return found
 
     def put(self, kind: Kind[M], record_id: str, message: M) -> None:
         """Store this message; the record must have been read by this change. Raises InvalidRequest, TooLarge."""

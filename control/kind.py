@@ -19,7 +19,7 @@ from serving.errors import OutOfReach, Overloaded
 from serving.rights.access import OUTSIDE, Access
 
 R = TypeVar("R", bound=Message)
-_RETRY_S: Final = 60.0
+RETRY_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +65,7 @@ class SettingKind(Generic[R]):
     def handle(self, change: Change, order: Any, check_author: Callable[[Callable[[Access], object]], None]) -> bool:
         """Carry out an order to put or delete one; False: it is about something else.
 
+        Orders to put one of the same service must have the same subject: together they could pass its bound.
         `check_author` raises Refused unless a check passes with the rights of who gave the order, then and now.
         """
         which = order.WhichOneof("order")
@@ -76,6 +77,10 @@ class SettingKind(Generic[R]):
         before = change.get(self.stored, name)
         check_author(lambda access: self.check_reach(name, new, before, access))
         if new is not None:
+            try:
+                self.check_room(new, change.records(self.stored))
+            except Overloaded as error:
+                raise Refused(str(error), error.code) from None
             change.put(self.stored, name, value)
         elif before is not None:
             change.delete(self.stored, name)
@@ -85,12 +90,13 @@ class SettingKind(Generic[R]):
 
     def check_room(self, new: Any, records: Mapping[str, R]) -> None:
         """Raises Overloaded: its service has as many already. Those that stand for several services are admins'."""
-        if new.name in records or not new.service:
+        before = records.get(new.name)
+        if not new.service or (before is not None and self.view(before).service == new.service):
             return
         count = sum(self.view(one).service == new.service for one in records.values())
         if count >= self.most:
             has = f"service {new.service} has {count} already: delete some"
-            raise Overloaded(f"{self.name} {new.name}: {has}", _RETRY_S)
+            raise Overloaded(f"{self.name} {new.name}: {has}", RETRY_S)
 
     def check_reach(self, name: str, new: Any, before: R | None, access: Access) -> None:
         """Whether what is set, and was before, is for services within reach only; an empty one stands for several.

@@ -9,11 +9,11 @@ from google.protobuf.message import Message
 from google.protobuf.message_factory import GetMessageClass
 
 from control.errors import EventRefused
-from control.kind import R, SettingKind
+from control.kind import RETRY_S, R, SettingKind
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import Clock
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import NotFound
+from serving.errors import NotFound, Overloaded
 from serving.rights.access import Access
 from serving.rights.reach import Of, checked_reach
 from serving.rights.rules import Rule
@@ -28,7 +28,8 @@ class KindApi(Generic[R]):
     Args:
         records: what is stored, by name.
         order: class of the controller's orders.
-        submit: called with a key, an order and its author, returns when it took effect.
+        submit: called with a key, an order and its author, returns when it took effect. Orders with the same key, which
+            is the service's name, are carried out one after the other.
     """
 
     def __init__(
@@ -53,7 +54,12 @@ class KindApi(Generic[R]):
         self._kind.check(message)
         self._kind.check_room(message, self._records)
         record = self._kind.record(message, call.access.name, self._clock.wall_ms())
-        await self._give(message.name, record, call)
+        try:
+            await self._give(message.name, record, call)
+        except EventRefused as error:
+            if error.code != Overloaded.code:
+                raise
+            raise Overloaded(str(error), RETRY_S) from None
         return MessageAnswer(self._classes[f"Put{self._word}Response"](**{self._kind.name: message}))
 
     async def delete(self, request: Any, call: Call) -> Answer:
@@ -73,7 +79,9 @@ class KindApi(Generic[R]):
             setattr(order, f"delete_{self._kind.name}", name)
         else:
             getattr(order, f"delete_{self._kind.name}").name = name
-        await self._submit(name, order, call.access.name)
+        known = record or self._records.get(name)
+        service = self._kind.view(known).service if known is not None else ""
+        await self._submit(service or name, order, call.access.name)
 
     def _check_put(self, request: Any, access: Access) -> None:
         message = getattr(request, self._kind.name)

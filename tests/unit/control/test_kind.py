@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -131,6 +132,32 @@ async def test_a_service_has_so_many_locks_and_no_more_for_all_to_look_at() -> N
         await locks.call("PutLock", uploader("mail"), lock={**one_more, "service": "mail"})
         await locks.call("DeleteLock", uploader("web"), name="w0")
         await locks.call("PutLock", uploader("web"), lock={**one_more, "name": "w9"})
+
+
+@in_virtual_time
+async def test_a_lock_that_moves_to_a_full_service_is_one_more_of_it() -> None:
+    async with Locks() as locks:
+        both = uploader("*")
+        for name in ("w0", "w1", "w2"):
+            await locks.call("PutLock", both, lock={"name": name, "service": "web", "holder": "ann"})
+        await locks.call("PutLock", both, lock={"name": "m0", "service": "mail", "holder": "ann"})
+        with pytest.raises(Overloaded, match="lock m0: service web has 3 already: delete some"):
+            await locks.call("PutLock", both, lock={"name": "m0", "service": "web", "holder": "ann"})
+        assert locks.locks["m0"].service == "mail"
+
+
+@in_virtual_time
+async def test_locks_that_are_put_together_pass_no_bound_either() -> None:
+    """Each is checked where it is applied: when they were sent there was room for any of them."""
+    async with Locks() as locks:
+        puts = [
+            locks.call("PutLock", uploader("web"), lock={"name": f"w{number}", "service": "web", "holder": "ann"})
+            for number in range(20)
+        ]
+        refused = [one for one in await asyncio.gather(*puts, return_exceptions=True) if isinstance(one, Exception)]
+        assert {type(error) for error in refused} == {Overloaded}
+        assert "service web has 3 already: delete some" in str(refused[0])
+        assert len(locks.locks) == LOCK.most
 
 
 @in_virtual_time
