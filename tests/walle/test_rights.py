@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -443,6 +444,8 @@ async def test_work_of_one_author_under_way_is_bounded(one: Guarded, monkeypatch
     assert await add("admin", "another") == 200, "others have room of their own"
     assert await one.status("web-uploader", pb.EndScenarioRequest(scenario="work-0")) == 200
     assert await add("web-uploader", "work-3") == 200
+    together = [add("admin", f"together-{number}") for number in range(6)]
+    assert sorted(await asyncio.gather(*together)) == [200, 429, 429, 429, 429, 429], "admin has one already"
 
 
 async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from typing import Final
 
+from control.errors import EventRefused
 from serving.calls.methods import CHANGED, Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import InvalidRequest, Overloaded, PermissionDenied, invalid
@@ -13,7 +15,6 @@ from walle.api import checking
 from walle.api.checking import check_checks
 from walle.api.submitting import submit
 from walle.checks import checks_of
-from walle.maintenance import OVER
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
 from walle.work import scenarios
@@ -146,16 +147,17 @@ class WalleOrders:
 
     async def _add_scenario(self, request: pb.AddScenarioRequest, call: Call) -> Answer:
         checking.check_scenario(request)
-        self._check_room(call.access.name)
-        await self._order(f"scenario/{request.scenario}", pb.Order(add_scenario=request), call)
+        author = who(call)
+        if why := scenarios.why_no_room(self._walle.scenarios.values(), author):
+            raise Overloaded(why, _RETRY_S)
+        try:
+            subject = f"scenarios/{zlib.crc32(author.encode()):08x}"
+            await self._order(subject, pb.Order(add_scenario=request), call)
+        except EventRefused as error:
+            if error.code != Overloaded.code:
+                raise
+            raise Overloaded(str(error), _RETRY_S) from None
         return MessageAnswer(pb.AddScenarioResponse())
-
-    def _check_room(self, author: str) -> None:
-        """Raises Overloaded: as much work of this author is under way as one may have."""
-        count = sum(one.by == author and one.stage not in OVER for one in self._walle.scenarios.values())
-        if count >= scenarios.MAX_OPEN:
-            who = author or "nobody"
-            raise Overloaded(f"scenarios of {who}: {count} are under way: end some", _RETRY_S)
 
     async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
         checking.check_agreement(request)

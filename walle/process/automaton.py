@@ -117,6 +117,8 @@ class Handling:
         handlers[what]()
 
     def _add_scenario(self, change: Change, order: Order) -> None:
+        if why := scenarios.why_no_room(change.records(SCENARIO).values(), order.by):
+            raise Refused(why, "RESOURCE_EXHAUSTED")
         names = self._selected_hosts(order)
         if why := self._unclear(names):
             raise Refused(f"scenario {order.add_scenario.scenario}: {why}")
@@ -190,7 +192,8 @@ class WalleSupervisor:
     """All of it. `run` ends with the error of a part that dies.
 
     Attributes:
-        orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID` and `global`.
+        orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID`, `scenarios/AUTHOR` (new ones, so that
+            they are counted one after the other) and `global`.
         world: what decisions know in addition to the records.
     """
 

@@ -101,6 +101,12 @@ def add_scenario(
     put_scenario(book, scenario)
 
 
+def why_no_room(stored: Iterable[Scenario], author: str) -> str:
+    """Why an author may begin no more; empty: it may."""
+    count = sum(one.by == author and one.stage not in OVER for one in stored)
+    return f"scenarios of {author}: {count} are under way: end some" if count >= MAX_OPEN else ""
+
+
 def _waiting_host(name: str, host: Host | None, domain: str) -> ScenarioHost:
     if host is None:
         raise Refused(f"host {name} does not exist", "NOT_FOUND")
