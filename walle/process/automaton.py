@@ -192,8 +192,8 @@ class WalleSupervisor:
     """All of it. `run` ends with the error of a part that dies.
 
     Attributes:
-        orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID`, `scenarios/AUTHOR` (new ones, so that
-            they are counted one after the other) and `global`.
+        orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID`, `global`, and `scenarios/HASH` of an
+            author for new ones, which are counted one after the other.
         world: what decisions know in addition to the records.
     """
 
