@@ -124,8 +124,11 @@ class EtcdStore:
 
         Args:
             administrator: who opens everything, and compacts. A user is the common name of a client's certificate.
-            parts: by user, the prefix that it may open.
+            parts: by user, the prefix that it may open, and nothing else any more. Raises ValueError if it is empty.
         """
+        for user, prefix in parts.items():
+            if not prefix.strip(b"/"):
+                raise ValueError(f"{user}: an empty prefix would open everything")
         timeout_s = self._config.read_timeout_s * _SLOW
         await self._ask(lambda m, md: m.divide(administrator, parts, timeout_s, md))
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any
 
 import grpc
@@ -154,14 +155,7 @@ class MemberConnection:
     ) -> None:
         """Demand a user of every caller: each opens what is below its prefix, the administrator everything."""
         auth = rpc.AuthStub(self._calls)
-
-        async def ensure(method: Any, request: Any) -> None:
-            try:
-                await _answer(method, request, timeout_s, metadata)
-            except Unavailable as error:
-                if _EXISTS not in str(error):
-                    raise
-
+        ensure = partial(_ensure, timeout_s=timeout_s, metadata=metadata)
         for user in (_ROOT, administrator, *parts):
             await ensure(auth.UserAdd, rpc.AuthUserAddRequest(name=user, options=rpc.UserAddOptions(no_password=True)))
         for role in (_ROOT, *parts):
@@ -169,6 +163,11 @@ class MemberConnection:
         for role, prefix in parts.items():
             allowed = rpc.Permission(permType=rpc.Permission.READWRITE, key=prefix, range_end=prefix_end(prefix))
             await ensure(auth.RoleGrantPermission, rpc.AuthRoleGrantPermissionRequest(name=role, perm=allowed))
+            held = await _answer(auth.RoleGet, rpc.AuthRoleGetRequest(role=role), timeout_s, metadata)
+            for old in held.perm:
+                if (old.key, old.range_end) != (allowed.key, allowed.range_end):
+                    revoked = rpc.AuthRoleRevokePermissionRequest(role=role, key=old.key, range_end=old.range_end)
+                    await _answer(auth.RoleRevokePermission, revoked, timeout_s, metadata)
         for user, role in ((_ROOT, _ROOT), (administrator, _ROOT), *zip(parts, parts, strict=True)):
             await ensure(auth.UserGrantRole, rpc.AuthUserGrantRoleRequest(user=user, role=role))
         await ensure(auth.AuthEnable, rpc.AuthEnableRequest())
@@ -222,6 +221,15 @@ class EtcdWatch:
         if answer.canceled:
             raise_for_cancelled_watch(answer.compact_revision, answer.cancel_reason)
         return answer
+
+
+async def _ensure(method: Any, request: Any, timeout_s: float, metadata: Metadata) -> None:
+    """Make what may be there already."""
+    try:
+        await _answer(method, request, timeout_s, metadata)
+    except Unavailable as error:
+        if _EXISTS not in str(error):
+            raise
 
 
 async def _answer(method: Any, request: Any, timeout_s: float, metadata: Metadata, *, write: bool = False) -> Any:

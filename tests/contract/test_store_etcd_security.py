@@ -120,6 +120,29 @@ async def test_a_divided_etcd_opens_to_each_user_its_own_part_and_to_the_adminis
             await cms.store.divide("cms", {})  # type: ignore[attr-defined]
 
 
+async def test_a_user_whose_prefix_changed_opens_the_old_one_no_more(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+    etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
+
+    def known_as(name: str) -> EtcdConfig:
+        shown = etcd.authority.issue(name)
+        return encrypted(etcd, str(etcd.authority.cert), str(shown.cert), str(shown.key))
+
+    async with opened(known_as("spiffe-hq")) as place, opened(known_as("cms"), b"/cms/v1/") as old:
+        store = place.store
+        assert isinstance(store, EtcdStore)
+        for empty in (b"", b"/"):
+            with pytest.raises(ValueError, match="cms: an empty prefix"):
+                await store.divide("spiffe-hq", {"cms": empty})
+        await works(old)
+        await store.divide("spiffe-hq", {"cms": b"/cms/v1/"})
+        await works(old)
+        await store.divide("spiffe-hq", {"cms": b"/moved/"})
+        with pytest.raises(Unavailable, match="permission denied"):
+            await old.put("a")
+        async with opened(known_as("cms"), b"/moved/") as new:
+            await works(new)
+
+
 @pytest.mark.long
 async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
