@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,6 +12,7 @@ from hq.backup.servers import CMS, HQ, NANNY, WALLE
 from hq.installation.plan import BadPlan, InstallationPlan
 from serving.storage.tls import EtcdTls
 from store.etcd import EtcdConfig, EtcdStore
+from store.keys import Keys
 
 # By the last part of the identity, as the certificates have it: the folder in /etc, and whose records.
 _CONTROLLERS: Final = {"cms": ("hq-cms", CMS), "nanny": ("hq-nanny", NANNY), "wall-e": ("hq-walle", WALLE)}
@@ -18,7 +20,7 @@ _LONGEST_NAME: Final = 64  # of a common name (X.509)
 
 
 def prefixes_of(folder: Path, plan: InstallationPlan) -> dict[str, str]:
-    """By user, the prefix of its records, as the settings in the folder say. Raises BadPlan, OSError."""
+    """By user, the prefix of its keys, as the settings in the folder say. Raises BadPlan, OSError."""
     found = {}
     for name, (etc, server) in _CONTROLLERS.items():
         user = _user(plan, name)
@@ -27,8 +29,24 @@ def prefixes_of(folder: Path, plan: InstallationPlan) -> dict[str, str]:
                 f"trust_domain: {user} is too long for a user of etcd, {_LONGEST_NAME} characters: keep it whole"
             )
         settings = _etc(folder, plan, etc) / f"{server.name}.env"
-        lines = (line.split("=", 1) for line in settings.read_text().splitlines() if "=" in line)
-        found[user] = dict(lines).get(f"{server.name.upper()}_PREFIX", server.prefix)  # the last one counts
+        setting = f"{server.name.upper()}_PREFIX"
+        try:
+            given = _setting(settings.read_text(), setting) or server.prefix  # an empty one is none, as for the server
+        except ValueError as error:
+            raise BadPlan(f"{settings}: {setting}: {error}: write it in one line") from None
+        if not given.strip("/"):
+            raise BadPlan(f"{settings}: {setting}: {given} would open all records: name a prefix of its own")
+        found[user] = Keys(given).prefix.decode()
+    return found
+
+
+def _setting(text: str, name: str) -> str:
+    """A setting in an EnvironmentFile of systemd; empty: it has none. Raises ValueError: a quote is open."""
+    found = ""
+    for line in text.splitlines():
+        key, _, value = line.partition("=")
+        if key.strip() == name:
+            found = " ".join(shlex.split(value))  # the last one counts
     return found
 
 

@@ -303,17 +303,40 @@ def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
     assert {path.name for path in (tmp_path / "prometheus").iterdir()} == {*named, "installation.yml"}
 
 
-def test_users_of_etcd_are_the_identities_of_the_controllers_with_the_prefixes_of_their_settings(
-    tmp_path: Path,
-) -> None:
+def test_users_of_etcd_are_the_identities_of_the_controllers(tmp_path: Path) -> None:
     written(tmp_path)
     wanted = {"cms": "/cms/v1/", "nanny": "/nanny/v1/", "wall-e": "/walle/v1/"}
     assert prefixes_of(tmp_path, _PLAN) == {f"spiffe://hq.prod/{name}": prefix for name, prefix in wanted.items()}
-    (tmp_path / "config/nanny.env").write_text("NANNY_PREFIX=/ours/nanny/\n")
-    written(tmp_path)
-    assert prefixes_of(tmp_path, _PLAN)["spiffe://hq.prod/nanny"] == "/ours/nanny/"
     with pytest.raises(BadPlan, match="is too long for a user of etcd"):
         prefixes_of(tmp_path, replace(_PLAN, trust_domain=f"{'a' * 56}.prod"))
+
+
+@pytest.mark.parametrize(
+    ("setting", "prefix"),
+    [
+        ("NANNY_PREFIX=", "/nanny/v1/"),
+        ('NANNY_PREFIX=""', "/nanny/v1/"),
+        ("NANNY_PREFIX=/own", "/own/"),
+        ("NANNY_PREFIX='/own/'", "/own/"),
+        (' NANNY_PREFIX = "/own/" \n#NANNY_PREFIX=/other/\n;NANNY_PREFIX=/other/', "/own/"),
+        ("NANNY_PREFIX=/first/\nNANNY_PREFIX=/own/", "/own/"),
+        ("NANNY_PREFIX=/first/\nNANNY_PREFIX=", "/nanny/v1/"),
+    ],
+)
+def test_a_server_opens_in_etcd_what_it_keeps_there_by_its_settings(tmp_path: Path, setting: str, prefix: str) -> None:
+    written(tmp_path)
+    (tmp_path / "config/nanny.env").write_text(f"{setting}\n")
+    written(tmp_path, read_plan(tmp_path))
+    assert prefixes_of(tmp_path, _PLAN)["spiffe://hq.prod/nanny"] == prefix
+
+
+@pytest.mark.parametrize("setting", ["/", "//", "'/own/"])
+def test_a_prefix_of_all_records_or_of_an_open_quote_is_refused(tmp_path: Path, setting: str) -> None:
+    written(tmp_path)
+    (tmp_path / "config/nanny.env").write_text(f"NANNY_PREFIX={setting}\n")
+    written(tmp_path, read_plan(tmp_path))
+    with pytest.raises(BadPlan, match=r"nanny\.env: NANNY_PREFIX"):
+        prefixes_of(tmp_path, _PLAN)
 
 
 def test_an_etcd_that_does_not_run_is_said_with_what_to_do(tmp_path: Path) -> None:
