@@ -15,7 +15,7 @@ import click
 
 from hq.installation import authority, tokens
 from hq.installation.authority import BadKeyFile
-from hq.installation.dividing import divide, prefixes_of
+from hq.installation.dividing import divide, next_step, prefixes_of
 from hq.installation.folder import InstallationFolder
 from hq.installation.joining import join_locations
 from hq.installation.plan import AGENTS, FILE, BadPlan, InstallationPlan, parse_machines, read_plan
@@ -147,7 +147,7 @@ def divide_etcd(folder: Path) -> None:
     """Let the CMS, Nanny and Wall-E open their own records in etcd only; replicas open everything, and administer it.
 
     Once etcd runs; again after an own prefix (CMS_PREFIX) was set in DIR/config. Whoever shows another certificate of
-    etcd's CA opens nothing afterwards.
+    etcd's CA opens nothing afterwards. Exit code 5: etcd does not answer (yet); 7: its certificate is not let in.
     """
     with _with_usage_errors(folder):
         plan = read_plan(folder)
@@ -155,7 +155,9 @@ def divide_etcd(folder: Path) -> None:
         try:
             asyncio.run(divide(folder, plan, parts))
         except (StoreError, BadSecurity) as error:
-            raise BadPlan(f"etcd was not divided: {error}: start etcd, run `hq init {folder}`, and try again") from None
+            code, step = next_step(error, folder, plan)
+            click.echo(f"hq: etcd was not divided: {error}: {step}", err=True)
+            sys.exit(code)
         for user, prefix in parts.items():
             click.echo(f"{user} opens {prefix}")
 

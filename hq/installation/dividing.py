@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 import time
 from collections.abc import Mapping
@@ -10,12 +11,17 @@ from typing import Final
 
 from hq.backup.servers import CMS, HQ, NANNY, WALLE
 from hq.installation.plan import BadPlan, InstallationPlan
+from serving.auth.watched_files import BadSecurity
 from serving.storage.tls import EtcdTls
 from store.etcd import EtcdConfig, EtcdStore
+from store.etcd_errors import Answered
 from store.keys import Keys
+from store.port import StoreError, Unavailable
 
 # By the last part of the identity, as the certificates have it: the folder in /etc, and whose records.
 _CONTROLLERS: Final = {"cms": ("hq-cms", CMS), "nanny": ("hq-nanny", NANNY), "wall-e": ("hq-walle", WALLE)}
+_BARRED: Final = re.compile("permission denied|user name|certificate", re.IGNORECASE)  # in what etcd or TLS says
+_REFUSED, _AWAY, _NOT_ALLOWED = 1, 5, 7  # the exit codes that all commands have for it
 _LONGEST_NAME: Final = 64  # of a common name (X.509)
 
 
@@ -59,6 +65,19 @@ async def divide(folder: Path, plan: InstallationPlan, parts: Mapping[str, str])
         await store.divide(_user(plan, HQ.name), {user: prefix.encode() for user, prefix in parts.items()})
     finally:
         await store.close()
+
+
+def next_step(error: StoreError | BadSecurity, folder: Path, plan: InstallationPlan) -> tuple[int, str]:
+    """What to do after `divide` failed. First the exit code: waiting mends 5 only."""
+    shown = _etc(folder, plan, "hq") / "etcd.crt"
+    if isinstance(error, BadSecurity):
+        return _NOT_ALLOWED, f"run `hq init {folder}`"
+    if _BARRED.search(str(error)):
+        who = _user(plan, HQ.name)
+        return _NOT_ALLOWED, f"{shown} must be of the CA that etcd trusts, and {who} a user with the role root"
+    if isinstance(error, Unavailable) and not isinstance(error, Answered):
+        return _AWAY, f"start etcd, run `hq init {folder}`, and try again"
+    return _REFUSED, "do what etcd says, and try again"
 
 
 def _user(plan: InstallationPlan, name: str) -> str:

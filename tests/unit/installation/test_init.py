@@ -16,16 +16,20 @@ from click.testing import CliRunner
 from cryptography import x509
 
 from hq.installation import authority, tokens
-from hq.installation.dividing import prefixes_of
+from hq.installation.dividing import next_step, prefixes_of
 from hq.installation.folder import InstallationFolder
 from hq.installation.plan import BadPlan, InstallationPlan, read_plan
 from hq.main import cli
+from hqcli.exits import Exit
 from hqcli.recorder import RECORDER
 from hqctl.asking.cms import CMS
 from hqctl.asking.cms import WALLE as HQCTL_WALLE
 from nannyctl.nanny_server import NANNY
 from serving.auth.policy import parse
+from serving.auth.watched_files import BadSecurity
 from serving.rights.rules import Role
+from store.etcd_errors import Answered
+from store.port import StoreError, Unavailable
 from wallectl.asking import WALLE
 
 _NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -343,5 +347,25 @@ def test_an_etcd_that_does_not_run_is_said_with_what_to_do(tmp_path: Path) -> No
     here = {"hq-1": "127.0.0.77"}
     written(tmp_path, replace(_PLAN, hq=here, etcd=here))
     code, said = run_init("divide-etcd", str(tmp_path))
-    assert code == 1
+    assert code == Exit.UNAVAILABLE
     assert re.search(r"etcd was not divided: etcd: cannot connect to .*: start etcd, run `hq init", said), said
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "step"),
+    [
+        (Unavailable("etcd: etcdserver: no leader"), Exit.UNAVAILABLE, "start etcd"),
+        (Answered("etcd: etcdserver: permission denied"), Exit.NOT_ALLOWED, "machines/hq-1/etc/hq/etcd.crt must be"),
+        (Answered("etcd: etcdserver: user name not found"), Exit.NOT_ALLOWED, "spiffe://hq.prod/hq a user with"),
+        (Unavailable("etcd: cannot connect: CERTIFICATE_VERIFY_FAILED"), Exit.NOT_ALLOWED, "etcd.crt must be"),
+        (BadSecurity("etcd.key: cannot be read"), Exit.NOT_ALLOWED, "run `hq init ams`"),
+        (Answered("etcd: etcdserver: root user does not exist"), Exit.REFUSED, "do what etcd says"),
+    ],
+)
+def test_only_an_etcd_that_does_not_answer_is_waited_for(
+    error: StoreError | BadSecurity, code: Exit, step: str
+) -> None:
+    got, said = next_step(error, Path("ams"), _PLAN)
+    assert got == code
+    assert step in said
+    assert ("start etcd" in said) == (code == Exit.UNAVAILABLE)
