@@ -89,6 +89,8 @@ def test_every_word_names_a_kind_with_a_name_of_its_own_and_others_none() -> Non
 def test_an_idle_budget_and_windows_without_hours_have_rows() -> None:
     idle = pb.ListBudgetsResponse(budget=[pb.Budget(name="idle", max_unavailable="10%")])
     assert BUDGET.rows(BUDGET.items(idle)) == [["idle", "max_unavailable 10%", "0", "0", "0", "0", "-", "0"]]
+    idle.budget[0].brief.max_unavailable, idle.budget[0].brief.within = "30%", "15m"
+    assert BUDGET.rows(BUDGET.items(idle))[0][1] == "max_unavailable 10%, brief 30% within 15m"
     closed = pb.WindowsState(windows=pb.Windows(name="freeze", project="web"), message="closed")
     assert WINDOWS.rows([closed]) == [["freeze", "project web", "always", "UTC", "-", "closed"]]
     task = pb.TaskState(task=pb.Task(id="t", host=["a", "b", "c", "d"]), status=pb.TASK_STATUS_OK, is_overdue=True)

@@ -63,7 +63,11 @@ def test_every_alert_has_a_section_in_the_runbook_and_the_other_way_round() -> N
 
 @pytest.mark.parametrize(
     "arguments",
-    [("check", "rules", "alerts.yml"), ("test", "rules", "alerts_test.yml"), ("check", "config", "hq.yml")],
+    [
+        *(("check", "rules", f"{name}.yml") for name in ("alerts", "cms", "nanny", "walle")),
+        ("test", "rules", "alerts_test.yml"),
+        ("check", "config", "hq.yml"),
+    ],
     ids=" ".join,
 )
 def test_promtool_agrees(arguments: tuple[str, ...]) -> None:
