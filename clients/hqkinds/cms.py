@@ -24,7 +24,9 @@ def _budgets(answer: pb.ListBudgetsResponse) -> list[pb.BudgetState]:
 
 def _rule(budget: pb.Budget) -> str:
     brief = f", brief {budget.brief.max_unavailable} within {budget.brief.within}" if budget.HasField("brief") else ""
-    return (f"min_ready {budget.min_ready}" if budget.min_ready else f"max_unavailable {budget.max_unavailable}") + brief
+    if budget.min_ready:
+        return f"min_ready {budget.min_ready}{brief}"
+    return f"max_unavailable {budget.max_unavailable}{brief}"
 
 
 def _holders(state: pb.BudgetState) -> str:
