@@ -79,6 +79,12 @@ def test_settings_of_the_unit_are_flags_of_the_command(of: Deployed) -> None:
     assert named <= {option.envvar for option in of.serve.params}
 
 
+def test_programs_of_executors_outlive_the_main_process_of_wall_e() -> None:
+    """With systemd's default, control-group, they end with it, and none is found again."""
+    unit = (ROOT / "deploy" / WALLE.units[0]).read_text().splitlines()
+    assert "KillMode=process" in unit
+
+
 @pytest.mark.parametrize(
     "flag",
     [
