@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from cmspb.v1 import cms_pb2 as pb
 from console.backends.asking import Trouble, good, missing, troubles
+from console.backends.controllers import CmsClient
 from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
@@ -59,7 +60,10 @@ class WindowPages:
             said = f"{form.get('name', '')} is deleted."
         else:
             raise BadPageRequest(404, "order: choose freeze, put or delete")
-        failed: Trouble | None = _MISSING if self._cms is None else await self._cms.change_windows(request)
+        failed: Trouble | None = _MISSING
+        if self._cms is not None:
+            failed = await _same_freeze(self._cms, request.windows.name) if order == "freeze" else None
+            failed = failed or await self._cms.change_windows(request)
         return orders.result_redirect("/windows", failed, said)
 
 
@@ -69,6 +73,16 @@ def _freeze_of(form: Mapping[str, str], reason: str) -> pb.Windows:
     made.zone = form.get("zone", "")
     made.freeze.add(begin=begin, end=form.get("end", ""), reason=reason, repairs=form.get("repairs") == "on")
     return made
+
+
+async def _same_freeze(cms: CmsClient, name: str) -> Trouble | None:
+    """Why a freeze is not made: people do not choose its name, so they do not mean to replace what has it."""
+    listed = await cms.windows()
+    if isinstance(listed, Trouble):
+        return listed
+    if all(one.windows.name != name for one in listed.state):
+        return None
+    return Trouble("CMS", "failed", f"{name} already exists: delete it first, or choose another first day")
 
 
 def _windows_of(form: Mapping[str, str]) -> pb.Windows:

@@ -61,9 +61,9 @@ class FakeCms:
         nights = pb.Windows(
             name="nights", project="search", hours=[pb.Hours(days="mon-fri", begin="22:00", end="06:00")]
         )
-        return MessageAnswer(
-            pb.ListWindowsResponse(state=[pb.WindowsState(windows=nights, message=f"closed {HOSTILE}")])
-        )
+        made = [order.windows for name, order in self.orders if name == "PutWindows"]
+        states = [pb.WindowsState(windows=one, message=f"closed {HOSTILE}") for one in (nights, *made)]
+        return MessageAnswer(pb.ListWindowsResponse(state=states))
 
     def _why(self, request: pb.WhyTaskRequest, call: Call) -> Answer:
         for state in self.tasks:

@@ -80,6 +80,7 @@ async def test_operators_freeze_and_lift_it_with_a_reason(at: WithCms) -> None:
 async def test_the_calendar_is_frozen_windows_are_made_and_deleted(at: WithCms) -> None:
     page = (await at.browser.get("/windows")).text
     assert "Freeze…" in page
+    assert "roll-outs that have begun stop at once" in page
     assert "Delete nights…" in page
     days = {"begin": "2026-12-05", "end": "2026-12-06", "zone": "Europe/Berlin", "service": "web"}
     assert (await at.browser.submit("/windows/freeze", days)).status_code == 400, "it has no reason"
@@ -88,6 +89,9 @@ async def test_the_calendar_is_frozen_windows_are_made_and_deleted(at: WithCms) 
     assert (frozen.name, frozen.service, frozen.zone) == ("freeze-web-2026-12-05", "web", "Europe/Berlin")
     (period,) = frozen.freeze
     assert (period.begin, period.end, period.reason, period.repairs) == ("2026-12-05", "2026-12-06", "sales", False)
+    await at.browser.submit("/windows/freeze", {**days, "end": "2026-12-05", "reason": "inventory"})
+    assert at.cms.orders[-1][1].windows == frozen, "one with the same first day does not replace it"
+    assert "freeze-web-2026-12-05 already exists" in (await at.browser.get("/windows")).text
     hours = {"days": "mon-fri", "begin": "22:00", "end": "06:00"}
     await at.browser.submit("/windows/put", {**hours, "name": "nights", "project": "shop", "margin": "30m"})
     made = at.cms.orders[-1][1].windows
