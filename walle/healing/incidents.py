@@ -109,12 +109,15 @@ class Incidents:
         watched_since_ms: since when this process looks; before that an incident may have ended unseen.
         project: a project by its id.
         open: for the hosts of projects with these bounds.
+        ended_ms: for all hosts of the place, as the bounds of its projects may have changed since.
+        seen: the bounds that hosts of a place had at the last look.
     """
 
     watched_since_ms: int = 0
     project: Callable[[str], Project | None] = lambda name: None
     open: dict[tuple[FailureDomain, Bounds], Incident] = field(default_factory=dict)
-    ended_ms: dict[tuple[FailureDomain, Bounds], int] = field(default_factory=dict)
+    ended_ms: dict[FailureDomain, int] = field(default_factory=dict)
+    seen: dict[FailureDomain, set[Bounds]] = field(default_factory=dict)
 
     def observe(self, hosts: Iterable[Host], now_ms: int, near: Host | None = None) -> list[Incident]:
         """Look at all hosts, or only at the places of one; returns the incidents that begin now."""
@@ -122,18 +125,23 @@ class Incidents:
             hosts = (host for host in hosts if _is_near(host.location, near.location))
         began, counted = [], self._count(hosts)
         near_places = None if near is None else set(places_of(near.location))
+        was_open = {place: one for (place, _), one in self.open.items()}
         # Nobody may be left in a place that has an incident.
         for key in {*self.open, *((place, bounds) for place, found in counted.items() for bounds in found.bounds)}:
             place, bounds = key
             if near_places is not None and place not in near_places:
                 continue
             known, found = self.open.get(key), counted.get(place, PlaceCount())
+            if known is None and bounds not in self.seen.get(place, ()):
+                known = was_open.get(place)  # a project's bounds were changed: these let it end, and need not begin it
             if bounds in found.bounds and bounds.hold(found.failing, found.hosts, is_open=known is not None):
                 self.open[key] = Incident(place, known.since_ms if known else now_ms, found.failing, found.hosts)
                 began += [] if known else [self.open[key]]
             elif known is not None:
-                del self.open[key]
-                self.ended_ms[key] = now_ms
+                self.open.pop(key, None)
+                self.ended_ms[place] = now_ms
+        looked_at = counted if near_places is None else near_places & counted.keys()
+        self.seen.update((place, counted[place].bounds) for place in looked_at)
         return began
 
     def incident_of(self, host: Host) -> Incident | None:
@@ -142,7 +150,7 @@ class Incidents:
 
     def ended_for(self, host: Host) -> int:
         """When the last incident of its places ended, or could have ended."""
-        ended = (self.ended_ms.get(key, 0) for key in self._keys(host))
+        ended = (self.ended_ms.get(place, 0) for place in places_of(host.location))
         return max(self.watched_since_ms, *ended, 0)
 
     def _keys(self, host: Host) -> list[tuple[FailureDomain, Bounds]]:

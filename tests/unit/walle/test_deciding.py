@@ -179,6 +179,27 @@ def test_from_how_many_failing_hosts_on_a_rack_is_left_alone_each_project_says_o
 
 
 @pytest.mark.parametrize(
+    ("failing", "bounds"), [(30, IncidentBounds(ends_percent=40)), (12, IncidentBounds(min_hosts=20))]
+)
+def test_changed_bounds_skip_no_time_to_settle(failing: int, bounds: IncidentBounds) -> None:
+    """With them the incident ends at once, or goes on until their end; then hosts get the time they always get."""
+    project = a_project()
+    incidents = Incidents(project={"web": project}.get)
+    incidents.observe(rack(40, 40, rack="r7"), NOW_MS)
+    project.incidents.CopyFrom(bounds)
+    hosts = rack(failing, 40, rack="r7")
+    assert incidents.observe(hosts, NOW_MS) == []
+    assert incidents.incident_of(hosts[0]), "it has not begun under these bounds, and lasts until they let it end"
+    hosts = rack(10, 40, rack="r7")
+    incidents.observe(hosts, NOW_MS + 1000)
+    assert not incidents.open
+    project.incidents.Clear()
+    incidents.observe(hosts, NOW_MS + 2000)
+    assert "not now: failing for 1 s" in decided(hosts[0], incidents, NOW_MS + 2000)
+    assert "not now" not in decided(hosts[0], incidents, NOW_MS + 1000 + SETTLE_MS)
+
+
+@pytest.mark.parametrize(
     ("bounds", "why"),
     [
         (IncidentBounds(min_hosts=1), "incidents.min_hosts: 1"),
