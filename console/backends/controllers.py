@@ -17,6 +17,7 @@ R = TypeVar("R")
 _OWNERS: Final = frozenset(("uploader", "admin"))
 _OPERATIONS: Final = frozenset(("operator",))
 _ANYWHERE: Final = frozenset(("operator", "admin"))
+_PAGE: Final = 1_000
 
 
 class ControllerClient:
@@ -180,9 +181,17 @@ class WalleClient(ControllerClient):
         """Racks and switches whose hosts fail together."""
         return await self._ask(wpb.ListIncidentsRequest(), wpb.ListIncidentsResponse)
 
-    async def scenarios(self) -> wpb.ListScenariosResponse | Trouble:
-        """All."""
-        return await self._ask(wpb.ListScenariosRequest(), wpb.ListScenariosResponse)
+    async def scenarios(self, *, only_open: bool = False) -> wpb.ListScenariosResponse | Trouble:
+        """All, or those that are not over."""
+        request, found = wpb.ListScenariosRequest(open=only_open, page_size=_PAGE), wpb.ListScenariosResponse()
+        while True:
+            answer = await self._ask(request, wpb.ListScenariosResponse)
+            if isinstance(answer, Trouble):
+                return answer
+            found.scenarios.extend(answer.scenarios)
+            if not answer.next_page_token:
+                return found
+            request.page_token = answer.next_page_token
 
     async def scenario(self, scenario: str) -> wpb.GetScenarioResponse | Trouble:
         """One, and who blocks it."""

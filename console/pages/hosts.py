@@ -50,7 +50,7 @@ class HostPages:
             self._walle.hosts(given["project"], given["rack"], given["switch"]),
             self._walle.incidents(),
             self._walle.settings(),
-            self._walle.scenarios(),
+            self._walle.scenarios(only_open=True),
         )
         scenarios = {one.id: one for one in good(planned, pb.ListScenariosResponse()).scenarios}
         rows = [views.host_row(one, scenarios) for one in good(listed, pb.ListHostsResponse()).hosts]

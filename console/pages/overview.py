@@ -169,7 +169,11 @@ class ControllerProblems:
         if walle is None:
             return []
         projects, incidents, scenarios, settings, hosts = asked = await asyncio.gather(
-            walle.projects(), walle.incidents(), walle.scenarios(), walle.settings(), walle.hosts(troubled=True)
+            walle.projects(),
+            walle.incidents(),
+            walle.scenarios(only_open=True),
+            walle.settings(),
+            walle.hosts(troubled=True),
         )
         known = None if isinstance(settings, Trouble) else settings
         out = fuses_out(good(projects, wpb.ListProjectsResponse()).projects, known.fuse if known else None)

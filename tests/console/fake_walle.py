@@ -71,7 +71,7 @@ class FakeWalle:
             ),
             pb.GetForecastRequest: self._forecast,
             pb.ListIncidentsRequest: lambda r: pb.ListIncidentsResponse(incidents=self.incidents),
-            pb.ListScenariosRequest: lambda r: pb.ListScenariosResponse(scenarios=[self.scenario]),
+            pb.ListScenariosRequest: self._scenarios,
             pb.GetScenarioRequest: self._scenario,
             pb.GetSettingsRequest: lambda r: pb.GetSettingsResponse(acting="walle-1"),
         }
@@ -105,6 +105,13 @@ class FakeWalle:
         return pb.GetForecastResponse(
             trips=trips, lines=["ssh: 140 hosts wait, the limit is 10"], decisions=["host-04: reboot"]
         )
+
+    def _scenarios(self, request: pb.ListScenariosRequest) -> pb.ListScenariosResponse:
+        """One on the second page; the first has what is over."""
+        if request.open or request.page_token:
+            return pb.ListScenariosResponse(scenarios=[self.scenario])
+        over = ppb.Scenario(id="s0-upgrade", stage=ppb.SCENARIO_STAGE_FINISHED)
+        return pb.ListScenariosResponse(scenarios=[over], next_page_token=over.id)
 
     def _scenario(self, request: pb.GetScenarioRequest) -> pb.GetScenarioResponse:
         if request.scenario != "s1-upgrade":

@@ -136,6 +136,9 @@ async def test_a_fuse_is_switched_on_with_credits(at: WithWalle) -> None:
 
 
 async def test_a_scenario_says_who_blocks_it_and_is_ended(at: WithWalle) -> None:
+    listed = (await at.browser.get("/scenarios")).text
+    assert "s1-upgrade" in listed
+    assert "s0-upgrade" in listed, "Wall-E answers in pages"
     page = (await at.browser.get("/scenarios/s1-upgrade")).text
     assert "Who blocks it" in page
     assert "bob holds rack-7" in page

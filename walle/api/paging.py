@@ -6,11 +6,15 @@ import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final, TypeVar
 
+from google.protobuf.message import Message
+
 from serving.errors import invalid
 
 T = TypeVar("T")
+M = TypeVar("M", bound=Message)
 DEFAULT_PAGE: Final = 100
 MAX_PAGE: Final = 1_000
+MAX_PAGE_BYTES: Final = 2 << 20  # half of what clients of gRPC take unless told otherwise
 
 
 def checked_size(size: int) -> int:
@@ -35,15 +39,19 @@ def page_or_all(items: Iterable[T], key: Callable[[T], str], size: int, token: s
     return page_of(items, key, size, token) if size or token else ([*items], "")
 
 
-def page_of_records(records: Mapping[str, T], shows: Callable[[T], bool], size: int, token: str) -> tuple[list[T], str]:
-    """`page_or_all` of records by their ids: only those that the page takes are looked at. `shows`: the filter."""
+def page_of_records(records: Mapping[str, M], shows: Callable[[M], bool], size: int, token: str) -> tuple[list[M], str]:
+    """`page_or_all` of records by their ids: only those that the page takes are looked at. `shows`: the filter.
+
+    A page of several records has at most MAX_PAGE_BYTES.
+    """
     if not size and not token:
         return [one for one in records.values() if shows(one)], ""
-    page: dict[str, T] = {}
-    most = checked_size(size)
+    page: dict[str, M] = {}
+    most, taken = checked_size(size), 0
     for name in sorted(name for name in records if name > token):
         if shows(records[name]):
-            if len(page) == most:
+            taken += records[name].ByteSize()
+            if len(page) == most or (page and taken > MAX_PAGE_BYTES):
                 return [*page.values()], next(reversed(page))
             page[name] = records[name]
     return [*page.values()], ""

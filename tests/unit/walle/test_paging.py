@@ -1,0 +1,17 @@
+"""Pages of lists."""
+
+from __future__ import annotations
+
+from walle.api.paging import MAX_PAGE_BYTES, page_of_records
+from wallepb.v1.project_pb2 import Scenario
+
+
+def test_a_page_ends_before_it_has_too_many_bytes_and_has_at_least_one_record() -> None:
+    """Planned work on ten thousand hosts has 700 kB: a thousand of them are no answer that anybody takes."""
+    sizes = {"a": 10, "b": MAX_PAGE_BYTES // 2, "c": MAX_PAGE_BYTES // 2, "d": MAX_PAGE_BYTES * 2, "e": 10}
+    records = {name: Scenario(id=name, message="x" * size) for name, size in sizes.items()}
+    pages, token = list[list[str]](), ""
+    while token or not pages:
+        page, token = page_of_records(records, lambda one: True, 1_000, token)
+        pages.append([one.id for one in page])
+    assert pages == [["a", "b"], ["c"], ["d"], ["e"]]
