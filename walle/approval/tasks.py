@@ -153,7 +153,10 @@ def _opening_ms(task: Task, opens_in_s: int, now_ms: int) -> int:
 
 def task_after_loss(task: Task) -> Task:
     """The task after its CMS said that it does not know it: it is created again."""
-    return Task(id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED)
+    # When its calendar opens stays: time spent waiting for that is not the work's.
+    return Task(
+        id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED, opens_ms=task.opens_ms
+    )
 
 
 class Collector:

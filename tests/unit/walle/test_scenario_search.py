@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
-from walle.approval.tasks import task_after_answer
+from walle.approval.tasks import task_after_answer, task_after_loss
 from walle.healing.operation import LEFT_TO_COLLECTOR_MS
 from walle.maintenance import (
     ASK_MS,
@@ -126,6 +126,13 @@ def test_once_the_calendar_has_opened_its_oks_are_waited_for() -> None:
     opened = Task(id="t", created=True, verdict=VERDICT_OK, opens_ms=NOW_MS + 3 * HOUR_MS)
     other = Task(id="o", created=True, verdict=VERDICT_IN_PROCESS)
     assert event_now(a_scenario(SCENARIO_STAGE_ASKING, opened, other), NOW_MS + 3 * HOUR_MS + ASK_MS - 1) is None
+
+
+def test_a_cms_that_lost_a_task_while_its_calendar_is_closed_ends_nothing() -> None:
+    waits = Task(id="t", created=True, verdict=VERDICT_IN_PROCESS, opens_ms=NOW_MS + 3 * HOUR_MS)
+    scenario = a_scenario(SCENARIO_STAGE_ASKING, task_after_loss(waits))
+    assert event_now(scenario, NOW_MS + 2 * HOUR_MS) is None
+    assert event_now(scenario, NOW_MS + 3 * HOUR_MS + ASK_MS) is ScenarioEvent.TOO_LATE
 
 
 def test_when_a_calendar_opens_is_stored_once_and_is_now_when_its_windows_are_changed() -> None:
