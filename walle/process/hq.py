@@ -60,8 +60,8 @@ class Hq:
         return HqView(ready, missing)
 
     async def _instances(self, nodes: Sequence[str], readiness: ReadinessFilter) -> dict[str, set[str]]:
-        """The ids of instances that HQ wants ready, by node, from all locations."""
-        found: dict[str, set[str]] = {}
+        """The ids of instances that HQ wants ready, by node, for each of the nodes, from all locations."""
+        found: dict[str, set[str]] = {node: set() for node in nodes}
         if not nodes:
             return found
         where = InstanceFilter(node_name=nodes, readiness=readiness)

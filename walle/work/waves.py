@@ -59,7 +59,7 @@ class HqView:
     """What HQ says of the hosts of a scenario, by host.
 
     Attributes:
-        ready: instances that are ready there.
+        ready: instances that are ready there; it has every host that HQ was asked about before its work.
         missing: instances that are wanted ready there, and are not.
         problem: why HQ does not say; empty: it does.
     """
@@ -192,15 +192,19 @@ def _begin_hosts(
     book: WalleTransaction, name: str, names: Collection[str], world: World, now: Moment, hq: HqView | None
 ) -> list[Notice]:
     scenario = read_scenario(book, name)
-    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING or (hq is not None and hq.problem):
+    if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
         return []
     notices: list[Notice] = []
-    due = [wanted for wanted in scenario.host if wanted.due and wanted.name in names]
-    if obstacle := _obstacle(book, [wanted.name for wanted in due], world):
+    # The others stay due: before their work the next look asks what is ready there.
+    asked = names if hq is None else hq.ready.keys() & names
+    due = [wanted for wanted in scenario.host if wanted.due and wanted.name in asked]
+    if hq is not None and hq.problem:
+        scenario.message = f"waits: {hq.problem}"
+    elif obstacle := _obstacle(book, [wanted.name for wanted in due], world):
         for wanted in scenario.host:
             wanted.due = False
         notices = stop_waves(scenario, obstacle)
-    else:
+    elif due:
         for wanted in due:
             wanted.due = False
             _begin(book, scenario, wanted, world, now, hq)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -12,6 +12,7 @@ from google.protobuf.message import Message
 
 from control import Refused
 from control.waves import Progress
+from hqpb.v1.service_pb2 import FindInstancesResponse
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import NOW_MS, a_host, a_project, at
 from tests.unit.walle.test_planned_failures import StoredScenarios
@@ -19,7 +20,7 @@ from walle.fuses.fuse import GLOBAL, Automation, switch_off
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
 from walle.healing.operation import JUDGED_MS, finish
-from walle.process.hq import NoHq
+from walle.process.hq import Hq, NoHq
 from walle.process.planner import Planner
 from walle.tables import OperationEvent
 from walle.work.book import FUSE, HOST, PROJECT, SCENARIO, Notice, WalleTransaction, World
@@ -27,7 +28,7 @@ from walle.work.orders import take_checks
 from walle.work.repairs import consider, move, settle
 from walle.work.scenario_records import read_scenario
 from walle.work.scenarios import add_scenario, end_scenario, steer_scenario
-from walle.work.waves import RETURN_MS, HqView, progress_of, wave_decisions
+from walle.work.waves import RETURN_MS, HqView, hosts_to_ask_hq_about, progress_of, wave_decisions
 from wallepb.v1.host_pb2 import (
     HOST_STATE_FREE,
     HOST_STATUS_DEAD,
@@ -378,10 +379,46 @@ def test_while_hq_does_not_answer_no_wave_begins_and_no_host_is_back() -> None:
     work.step(3, hq=away)
     assert not work.begun()
     assert work.scenario.message == "waits: HQ does not answer: etcd is away"
-    work.step(hq=HqView())
+    work.step(hq=HqView(ready={"h0": ()}))
     work.done("h0")
     work.step(RETURN_MS // STEP_MS, hq=away)
     assert "h0 (HQ does not answer: etcd is away)" in work.scenario.message
+
+
+def test_every_wave_is_judged_by_what_was_ready_before_it() -> None:
+    work = MassReboot(at_once=1)
+    for name in ("h0", "h1"):
+        while name not in work.begun():
+            coming, returning = hosts_to_ask_hq_about(work.scenario, work.now_ms)
+            work.step(hq=HqView({one: {f"web-{one}"} for one in coming}, {one: set() for one in returning}))
+        work.done(name)
+    work.step(RETURN_MS // STEP_MS, hq=HqView(missing={"h1": {"web-h1"}}))
+    assert "failed: h1 (web-h1 is not ready in HQ)" in work.scenario.message
+
+
+class SilentLocation:
+    """A location of HQ in which nothing is."""
+
+    async def find(self, where: object, fields: Sequence[str]) -> AsyncIterator[FindInstancesResponse]:
+        yield FindInstancesResponse()
+
+
+async def test_a_host_on_which_nothing_is_ready_was_asked_about_all_the_same() -> None:
+    hq = Hq({"ams": SilentLocation()})  # type: ignore[dict-item]
+    view = await hq.view(["h0"], ["h1"])
+    assert view is not None
+    assert set(view.ready) == {"h0"}
+
+
+def test_a_wave_that_was_about_to_begin_waits_for_hq_and_says_so() -> None:
+    work = MassReboot(at_once=1)
+    work.step(hq=HqView())
+    assert not work.begun(), "HQ was not asked about any host"
+    work.step(hq=HqView(problem="HQ does not answer: etcd is away"))
+    assert not work.begun()
+    assert work.scenario.message == "waits: HQ does not answer: etcd is away"
+    work.step(hq=HqView(ready={"h0": ()}))
+    assert work.begun() == ["h0"]
 
 
 def test_without_hq_it_says_that_checks_alone_decide() -> None:
