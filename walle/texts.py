@@ -8,10 +8,10 @@ _MOST: Final = 1_000
 _MORE: Final = "; \N{HORIZONTAL ELLIPSIS}"
 
 
-def truncate_text(text: str) -> str:
-    """The text, or the clauses and words that fit."""
-    if len(text) <= _MOST:
+def truncate_text(text: str, most: int = _MOST) -> str:
+    """The text, or the clauses and words that fit into so many characters."""
+    if len(text) <= most:
         return text
-    fits = text[: _MOST - len(_MORE)]
+    fits = text[: most - len(_MORE)]
     clauses, found, _ = fits.rpartition("; ")
     return (clauses if found else fits.rpartition(" ")[0] or fits) + _MORE

@@ -7,9 +7,11 @@ be thousands: a look at them is several transactions, of a few hosts each.
 
 from __future__ import annotations
 
+from base64 import b64encode
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import blake2b
 from typing import Final
 
 from control.amounts import Amount
@@ -20,6 +22,7 @@ from walle.fuses.fuse import Automation, Moment
 from walle.healing.incidents import Incident
 from walle.maintenance import ScenarioEvent, advance
 from walle.tables import NAMES, OperationEvent
+from walle.texts import truncate_text
 from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World, fuses_of
 from walle.work.orders import start_operation
 from walle.work.repairs import move
@@ -51,6 +54,9 @@ HOSTS_IN_STEP: Final = 20  # of a transaction: each is some records, and so is t
 RETURN_MS: Final = 900_000  # a host that is not back this long after its work has failed
 _OPEN: Final = (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
 _HELD: Final = (Progress.WORKING, Progress.RETURNING, Progress.FAILED)
+# Of a host: many are one record, which has a bound.
+_MAX_PROBLEM: Final = 150  # characters
+_MAX_READY: Final = 100  # instances that are remembered by a digest of four characters
 NO_PROOF: Final = "none"  # `verify`: silence is as good as an answer
 
 
@@ -145,6 +151,7 @@ def _look_at_hosts(
     for wanted in scenario.host:
         if wanted.name in names and _is_watched(wanted, now.ms):
             _look_at(book, scenario, wanted, world, now, hq)
+            wanted.problem = truncate_text(wanted.problem, _MAX_PROBLEM)
     put_scenario(book, scenario)
     return []
 
@@ -331,8 +338,14 @@ def evidence_of(
 def _hq_problem(wanted: ScenarioHost, hq: HqView) -> str:
     if hq.problem:
         return hq.problem
-    missing = sorted(set(wanted.ready_before) & set(hq.missing.get(wanted.name, ())))
+    before = set(wanted.ready_before)
+    missing = sorted(one for one in hq.missing.get(wanted.name, ()) if _digest(one) in before)
     return f"{', '.join(missing[:3])} {'is' if len(missing) == 1 else 'are'} not ready in HQ" if missing else ""
+
+
+def _digest(instance: str) -> str:
+    """Of the instances of one host: another one has the same once in 160,000 times."""
+    return b64encode(blake2b(instance.encode(), digest_size=3).digest()).decode()
 
 
 def _problem(host: Host | None, operation_id: str, incident: Incident | None) -> str:
@@ -373,7 +386,7 @@ def _begin(
         world.check_reach(book, "start_operation", order, scenario.access)
         start_operation(book, order, scenario.by or "scenario", world, now)
     except Refused as error:
-        wanted.problem, wanted.outcome = str(error), OUTCOME_CANCELLED
+        wanted.problem, wanted.outcome = truncate_text(str(error), _MAX_PROBLEM), OUTCOME_CANCELLED
         return
     host = book.get(HOST, wanted.name)
     assert host is not None
@@ -381,7 +394,8 @@ def _begin(
     if traits.state_after:
         host.operation.after.state = traits.state_after
     wanted.operation_id = host.operation.id
-    wanted.ready_before.extend(sorted(hq.ready.get(wanted.name, ())) if hq is not None else ())
+    ready = hq.ready.get(wanted.name, ()) if hq is not None else ()
+    wanted.ready_before.extend(sorted(map(_digest, ready))[:_MAX_READY])
     book.put(HOST, host.name, host)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -17,7 +17,7 @@ from walle.work.book import HOST, PROJECT, WalleTransaction, World
 from walle.work.orders import take_checks
 from walle.work.scenario_records import HOSTS_IN_RECORD, Scenarios, read_scenario
 from walle.work.scenarios import MAX_IN_WAVES, add_scenario, end_scenario, forget_scenarios, steer_scenario
-from walle.work.waves import RETURN_MS, wave_decisions
+from walle.work.waves import RETURN_MS, HqView, wave_decisions
 from wallepb.v1.host_pb2 import OUTCOME_DONE, OUTCOME_FAILED, STAGE_VERIFYING, Host
 from wallepb.v1.project_pb2 import (
     SCENARIO_KIND_REBOOT,
@@ -67,19 +67,19 @@ class BoundedBook(DictBook):
 
 
 class Work:
-    """A mass reboot of all hosts, in waves of fifty."""
+    """A mass reboot of all hosts, in waves."""
 
-    def __init__(self) -> None:
+    def __init__(self, names: Sequence[str] = NAMES, wave: int = WAVE, domain: str = "", rack: str = "") -> None:
         ids = iter(f"op{number}" for number in range(1_000_000))
         self.book, self.now_ms = BoundedBook(), NOW_MS
         self.world = World("i", {}, lambda: next(ids), Incidents())
-        self.hosts = {name: a_host(name, rack=f"r{number // 40}") for number, name in enumerate(NAMES)}
+        self.hosts = {name: a_host(name, rack=rack or f"r{number // 40}") for number, name in enumerate(names)}
         DictBook.put(self.book, PROJECT, "web", a_project())
         for name, host in self.hosts.items():
             DictBook.put(self.book, HOST, name, host)
-        order = AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, wave_size=str(WAVE), by_domain="")
+        order = AddScenarioRequest(scenario="kernel", kind=SCENARIO_KIND_REBOOT, wave_size=str(wave), by_domain=domain)
         order.max_failures = "20%"
-        add_scenario(self.book.begin(), Order(by="alice", add_scenario=order), NAMES, self.world, at(), self.hosts.get)
+        add_scenario(self.book.begin(), Order(by="alice", add_scenario=order), names, self.world, at(), self.hosts.get)
 
     @property
     def scenario(self) -> Scenario:
@@ -99,10 +99,10 @@ class Work:
     def held(self) -> list[str]:
         return [one.name for one in self.scenario.host if self.host(one.name).scenario]
 
-    def look(self) -> None:
+    def look(self, hq: HqView | None = None) -> None:
         self.now_ms += STEP_MS
         scenario = partial(read_scenario, self.plain(), "kernel")
-        for decision in wave_decisions(scenario, self.held, self.world, at(self.now_ms)):
+        for decision in wave_decisions(scenario, self.held, self.world, at(self.now_ms), hq):
             decision(self.book.begin())
 
     def finish(self, names: Iterator[str]) -> None:
@@ -114,10 +114,10 @@ class Work:
             DictBook.put(self.book, HOST, name, host)
             take_checks(self.plain(), HostChecks(host=name, boot_id="new"), at(self.now_ms))
 
-    def fail(self, name: str) -> None:
+    def fail(self, name: str, check: str = "UNREACHABLE") -> None:
         """It is gone after its reboot."""
         host = self.host(name)
-        host.check.add(name="UNREACHABLE", failing=True, since_ms=self.now_ms)
+        host.check.add(name=check, failing=True, since_ms=self.now_ms)
         DictBook.put(self.book, HOST, name, host)
 
 
@@ -156,6 +156,19 @@ def test_ten_thousand_hosts_go_in_waves_stop_go_on_and_are_given_back() -> None:
     assert [one.outcome for one in work.scenario.host].count(OUTCOME_FAILED) == 51
     forget_scenarios(work.book.begin(), ["kernel"])
     assert not [key for key in work.book.records if key[0].startswith("scenario")]
+
+
+def test_a_record_of_hosts_holds_what_was_ready_on_all_of_them_and_what_is_wrong_with_them() -> None:
+    names = [f"{number:03}.{'n' * 60}" for number in range(HOSTS_IN_RECORD)]
+    work = Work(names, wave=HOSTS_IN_RECORD, domain="rack", rack="r" * 40)
+    ready = {name: [f"{'i' * 60}-{number}" for number in range(120)] for name in names}
+    work.look(HqView(ready))
+    assert len(work.in_work()) == HOSTS_IN_RECORD
+    work.finish(iter(names))
+    for name in names:
+        work.fail(name, "unreachable " * 100)
+    work.look(HqView(missing=ready))
+    assert all(len(one.ready_before) == 100 and one.problem for one in work.scenario.host)
 
 
 class OneRecords(dict[str, Message]):
