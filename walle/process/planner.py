@@ -27,7 +27,7 @@ from walle.work.scenarios import (
     take_scenario_answer,
     take_scenario_failure,
 )
-from walle.work.waves import HqView, hosts_to_ask_hq_about, wave_decisions
+from walle.work.waves import HqView, hosts_to_ask_hq_about, release_decisions, wave_decisions
 from wallepb.v1.host_pb2 import Host
 from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_RETURNING,
@@ -82,7 +82,7 @@ class Planner:
         scenario = self._scenario(name)
         if scenario is None or scenario.stage in OVER:
             self._backoff.forget(name)
-            return None if scenario is None else await self._forget(scenario.by)
+            return None if scenario is None else await self._after_end(name, scenario.by)
         if kind_traits(scenario.kind).in_waves:
             await self._waves(name, scenario)
         else:
@@ -90,8 +90,13 @@ class Planner:
             await self._settle(name)
         return POLL_S
 
-    async def _forget(self, author: str) -> float:
-        names = forgettable(self._scenarios.values(), author, self._now().ms)[:_FORGOTTEN_AT_ONCE]
+    async def _after_end(self, name: str, author: str) -> float:
+        """Versions before could end work that still held hosts: these are given back, and it is kept until then."""
+        now, held = self._now(), partial(self._held, name)
+        for decision in release_decisions(partial(self._scenario, name), held, now):
+            await self._storing.decide(decision)
+        very_old = forgettable(self._scenarios.values(), author, now.ms)
+        names = [one for one in very_old if not self._held(one)][:_FORGOTTEN_AT_ONCE]
         if names:
             await self._storing.transact(lambda book: forget_scenarios(book, names))
         return 0.0 if len(names) == _FORGOTTEN_AT_ONCE else _FORGET_EVERY_S

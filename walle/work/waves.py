@@ -99,20 +99,28 @@ def wave_decisions(
     name = seen.id
     for names in _batches([one.name for one in seen.host if _is_watched(one, now.ms)]):
         yield partial(_look_at_hosts, name=name, names=names, world=world, now=now, hq=hq)
-    for names in _batches(_to_release(scenario(), held())):
-        yield partial(_release_hosts, name=name, names=names, now=now)
+    yield from release_decisions(scenario, held, now)
     yield partial(_go_on, name=name, world=world, now=now, hq=hq)
     for names in _batches(_due(scenario())):
         yield partial(_begin_hosts, name=name, names=names, world=world, now=now, hq=hq)
-    for names in _batches(_to_release(scenario(), held())):
-        yield partial(_release_hosts, name=name, names=names, now=now)
-    yield partial(_return, name=name, now=now)
+    yield from release_decisions(scenario, held, now)
+    yield partial(_return, name=name, held=held, now=now)
 
 
-def _return(book: WalleTransaction, name: str, now: Moment) -> list[Notice]:
-    """It is over once it holds nothing any more."""
+def release_decisions(
+    scenario: Callable[[], Scenario | None], held: Callable[[], Collection[str]], now: Moment
+) -> Iterator[Decision]:
+    """The transactions that give back what a scenario does not work on: all that it holds, once it is over."""
+    seen = scenario()
+    for names in _batches(_to_release(seen, held())):
+        assert seen is not None
+        yield partial(_release_hosts, name=seen.id, names=names, now=now)
+
+
+def _return(book: WalleTransaction, name: str, held: Callable[[], Collection[str]], now: Moment) -> list[Notice]:
+    """It is over once it holds nothing any more: who ended it just now has the next look release the hosts."""
     scenario = read_scenario(book, name)
-    if scenario is not None and scenario.stage == SCENARIO_STAGE_RETURNING:
+    if scenario is not None and scenario.stage == SCENARIO_STAGE_RETURNING and not held():
         put_scenario(book, advance(scenario, ScenarioEvent.RETURNED, now.ms))
     return []
 

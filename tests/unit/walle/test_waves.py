@@ -54,6 +54,7 @@ from wallepb.v1.project_pb2 import (
     SCENARIO_STAGE_CANCELLED,
     SCENARIO_STAGE_FINISHED,
     SCENARIO_STAGE_PAUSED,
+    SCENARIO_STAGE_RETURNING,
     SCENARIO_STAGE_WORKING,
     SEVERITY_ERROR,
     Fuse,
@@ -486,10 +487,8 @@ class Stopped:
         decide(self._work.book)
 
 
-async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_hosts_back() -> None:
-    work = MassReboot()
-    work.step()
-    planner = Planner(
+def a_planner(work: MassReboot) -> Planner:
+    return Planner(
         Stopped(work),  # type: ignore[arg-type]
         StoredScenarios(work.book),
         None,  # type: ignore[arg-type]
@@ -500,6 +499,12 @@ async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_ho
         lambda name: [host for host in NAMES if work.host(host).scenario == name],
         random.Random(1),
     )
+
+
+async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_hosts_back() -> None:
+    work = MassReboot()
+    work.step()
+    planner = a_planner(work)
     await planner.reconcile("kernel")
     assert work.scenario.message == "ann stopped everything"
     assert work.host("h0").scenario == "kernel"
@@ -507,6 +512,41 @@ async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_ho
     await planner.reconcile("kernel")
     assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
     assert not any(work.host(name).scenario for name in NAMES)
+
+
+def test_who_ends_it_between_the_last_release_and_its_end_gives_all_hosts_back() -> None:
+    work = MassReboot()
+    work.step()
+
+    def held() -> list[str]:
+        return [name for name in NAMES if work.host(name).scenario]
+
+    *_, last = wave_decisions(partial(read_scenario, work.book, "kernel"), held, work.world, at(work.now_ms))
+    end_scenario(work.book, EndScenarioRequest(scenario="kernel"), "alice", at(work.now_ms))
+    last(work.book)
+    assert work.scenario.stage == SCENARIO_STAGE_RETURNING
+    work.look()
+    assert work.scenario.stage == SCENARIO_STAGE_CANCELLED
+    assert not held()
+
+
+@pytest.mark.parametrize("days", [1, 100])
+async def test_what_work_holds_that_an_earlier_version_ended_is_given_back_and_it_is_kept_until_then(days: int) -> None:
+    work = MassReboot()
+    work.step()
+    scenario = work.scenario
+    scenario.stage = SCENARIO_STAGE_FINISHED
+    work.book.put(SCENARIO, "kernel", scenario)
+    newer = work.scenario
+    newer.id, newer.since_ms = "newer", work.now_ms + days * 86_400_000
+    work.book.put(SCENARIO, "newer", newer)
+    work.now_ms = newer.since_ms
+    planner = a_planner(work)
+    await planner.reconcile("newer")
+    assert work.scenario.id, "its name says which hosts are its"
+    await planner.reconcile("kernel")
+    assert not any(work.host(name).scenario for name in NAMES)
+    assert bool(work.scenario.id) is (days == 1), "forgotten once it is old"
 
 
 def test_what_wall_e_does_itself_nobody_reports_as_done() -> None:
