@@ -6,10 +6,12 @@ A machine of its own for each place to die at, all at the same time, so each dea
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from tests.support.walle.counterparts import KEY, NAMED, NO_NAMED, ZONE, name_se
 from tests.support.walle.door import Door, dns_door, http_door
 from tests.support.walle.fake_cms import FakeCms, fake_cms
 from tests.support.walle.running import call_json
+from walle.executors.command import default_runs
 from walle.fuses.limits import parse_limit
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import OPERATION_KIND_DNS_FIX, OPERATION_KIND_REBOOT, OUTCOME_DONE, Finished, Host
@@ -38,6 +41,7 @@ EFFECTS = ("dry run", "create", "confirm", "reset", "delete")
 PLACES = [(effect, when) for effect in EFFECTS for when in ("before", "after")]
 PLACES += [("reset", "fail"), ("reset", "stall"), ("create", "fail"), ("confirm", "fail"), ("delete", "fail")]
 MACHINES = {f"m{number}": place for number, place in enumerate(PLACES)}
+_IN_OPEN = 0x20  # of linux/inotify.h
 MANY = parse_limit(["1d:100"])
 
 
@@ -190,6 +194,24 @@ async def test_one_reboot_with_leave_wherever_the_process_dies_and_all_is_given_
             assert repair.outcome == OUTCOME_DONE, (place, repair)
 
 
+@contextmanager
+def opening(file: Path) -> Iterator[Callable[[], Awaitable[bool]]]:
+    """Tells whether some process has opened the file since."""
+    libc = ctypes.CDLL(None)
+    told = libc.inotify_init1(os.O_NONBLOCK)
+    assert libc.inotify_add_watch(told, os.fsencode(file), _IN_OPEN) >= 0
+
+    async def is_opened() -> bool:
+        with suppress(BlockingIOError):
+            return bool(os.read(told, 4096))
+        return False
+
+    try:
+        yield is_opened
+    finally:
+        os.close(told)
+
+
 async def test_a_program_goes_on_while_the_process_that_began_it_dies_and_begins_once(tmp_path: Path) -> None:
     log, go = tmp_path / "begun", tmp_path / "go"
     log.touch()
@@ -213,10 +235,12 @@ async def test_a_program_goes_on_while_the_process_that_began_it_dies_and_begins
             return not host.HasField("operation") and host.history[0].kind == OPERATION_KIND_REBOOT
 
         await until(has_begun, lambda: "the program has begun")
+        file = default_runs() / (await walle.host("h1")).operation.id
         for _ in range(2):
             walle.kill()
-            await walle.host("h1")  # the next one answers
-            await asyncio.sleep(4)  # it takes over, and looks at the program
+            with opening(file) as is_opened:
+                for _ in range(2):  # its second look shows that the first one is over
+                    await until(is_opened, lambda: "the next process has taken over, and looked at the program")
         go.touch()
         await walle.report("h1", "UNREACHABLE", failing=False)
         await until(is_repaired, lambda: "h1 is repaired")
