@@ -16,7 +16,7 @@ import click
 from hq.installation import authority, tokens
 from hq.installation.authority import BadKeyFile
 from hq.installation.dividing import divide, next_step, prefixes_of
-from hq.installation.folder import InstallationFolder
+from hq.installation.folder import InstallationFolder, check_config
 from hq.installation.joining import join_locations
 from hq.installation.plan import AGENTS, FILE, BadPlan, InstallationPlan, parse_machines, read_plan
 from serving.auth.watched_files import BadSecurity
@@ -94,6 +94,8 @@ def create(folder: Path, join: Path | None, **given: Any) -> None:
         if join is None or beside is None:
             _write(folder, plan)
             return
+        check_config(folder)
+        check_config(join)
         join_locations(folder, plan, join, beside)
         _write(folder, plan)
         _write(join, beside)
@@ -185,6 +187,7 @@ def _plan_from(given: dict[str, Any]) -> InstallationPlan:
 
 
 def _write(folder: Path, plan: InstallationPlan) -> None:
+    check_config(folder)
     installation = InstallationFolder(folder.resolve(), plan, datetime.now(UTC))
     installation.write()
     made = installation.written

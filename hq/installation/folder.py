@@ -18,10 +18,13 @@ from typing import Final
 from hq.installation import authority, tokens
 from hq.installation.authority import CertificateAuthority, CertificateRequest
 from hq.installation.files import write_atomically, write_once
-from hq.installation.plan import InstallationPlan
+from hq.installation.plan import BadPlan, InstallationPlan
 from hq.installation.servers import SERVERS, ServerNeeds
 from hq.installation.settings import settings_of
 from hq.installation.tokens import TokenRequest, TokenSigner
+from serving.auth import policy
+from serving.auth.revocations import parse_revoked
+from serving.auth.watched_files import BadSecurity
 
 AUDIENCES: Final = ("hq", "federated", "cms", "nanny", "walle", "recorder", "console", "gateway")
 # Yours: written once. Policies name an identity of the trust domain, and who has all rights.
@@ -39,6 +42,22 @@ class WrittenFiles:
     certificates: list[str] = field(default_factory=list)
     tokens: list[str] = field(default_factory=list)
     others: list[str] = field(default_factory=list)
+
+
+def check_config(folder: Path) -> None:
+    """Read, as servers do, what says who may do what: they would keep the old contents, and tell only their log.
+
+    Raises BadPlan, OSError.
+    """
+    readers = {"revoked.yaml": parse_revoked, **{f"policies/{name}.yaml": policy.parse for name in _POLICIES}}
+    for name, parse in readers.items():
+        path = folder / "config" / name
+        try:
+            if path.exists():
+                parse(path.read_bytes())
+        except BadSecurity as error:
+            end = "" if str(error).endswith("?") else "."
+            raise BadPlan(f"{path}: {error}{end} Nothing was written.") from None
 
 
 class InstallationFolder:

@@ -7,6 +7,7 @@ serials: ["03AC5C266A0B409B"]   # as `openssl x509 -noout -serial` prints it
 
 from __future__ import annotations
 
+import difflib
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -44,11 +45,18 @@ def parse_revoked(text: bytes) -> Revocations:
         loaded: Any = yamltext.load(text) or {}
     except yamltext.BadYaml as error:
         raise BadSecurity(f"is not valid YAML: {error}") from None
-    if not isinstance(loaded, dict) or set(loaded) - set(_LISTS):
+    if not isinstance(loaded, dict):
         raise BadSecurity(f"expected a mapping with {', '.join(_LISTS)}")
     found: dict[str, frozenset[str]] = {}
     for name, words in loaded.items():
+        if name not in _LISTS:
+            raise BadSecurity(f"{name}: unknown key; {_instead(str(name))}")
         if not isinstance(words, list) or not all(isinstance(word, str) and word for word in words):
             raise BadSecurity(f'{name}: expected a list of strings; write numbers in quotes: ["0123"]')
         found[name] = frozenset(map(plain_serial, words) if name == "serials" else words)
     return Revocations(**found)
+
+
+def _instead(name: str) -> str:
+    close = difflib.get_close_matches(name, _LISTS, n=1)
+    return f"did you mean {close[0]}?" if close else f"there are {', '.join(_LISTS)}"

@@ -27,13 +27,13 @@ class WatchedFiles(Generic[T]):
     def __init__(self, name: str, paths: Sequence[Path], make: Callable[[Sequence[bytes]], T]) -> None:
         """`make` raises BadSecurity for contents that are of no use; so does this."""
         self.name, self._paths, self._make = name, tuple(paths), make
-        self.fault = ""
+        self.fault, self._places = "", ", ".join(map(str, paths))
         self._refused: tuple[bytes, ...] | None = None
         try:
             self._contents = self._read_files()
             self.current = self._parse_contents(self._contents)
         except BadSecurity as error:
-            raise BadSecurity(f"--{name} {', '.join(map(str, self._paths))}: {error}") from error
+            raise BadSecurity(f"--{name} {self._places}: {error}") from error
 
     def reread(self) -> bool:
         """Read the files again; return whether `current` has changed."""
@@ -53,7 +53,7 @@ class WatchedFiles(Generic[T]):
             return False
         self._contents = contents
         self._blame("")
-        log.info("--%s: %s is loaded and in force", self.name, ", ".join(map(str, self._paths)))
+        log.info("--%s: %s is loaded and in force", self.name, self._places)
         return True
 
     def _parse_contents(self, contents: Sequence[bytes]) -> T:
@@ -72,5 +72,6 @@ class WatchedFiles(Generic[T]):
 
     def _blame(self, fault: str) -> None:
         if fault and fault != self.fault:
-            log.error("--%s: cannot load the file, its previous contents remain in force: %s", self.name, fault)
+            said = "--%s: cannot load the file, its previous contents remain in force: %s: %s"
+            log.error(said, self.name, self._places, fault)
         self.fault = fault

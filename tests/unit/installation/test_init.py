@@ -271,6 +271,33 @@ def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
         assert "installation.yaml says otherwise: change it there" in output
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "said"),
+    [
+        ("revoked.yaml", "subject: [ops/eve]", "subject: unknown key; did you mean subjects?"),
+        ("revoked.yaml", "subjects: [", "is not valid YAML"),
+        ("policies/hq-cms.yaml", "role: {}", "role: unknown setting"),
+    ],
+)
+def test_what_servers_would_not_read_is_refused_before_anything_is_written(
+    tmp_path: Path, file: str, text: str, said: str
+) -> None:
+    folder, beside = tmp_path / "ams", tmp_path / "fra"
+    assert run_init(str(folder), *_ASKED)[0] == 0
+    (folder / "config" / file).write_text(text)
+    before = contents(tmp_path)
+    for words in (
+        (str(folder),),
+        ("add-node", str(folder), "n=10.0.0.9"),
+        (str(beside), *_JOINING, "--join", str(folder)),
+    ):
+        code, output = run_init(*words)
+        assert (code, output.startswith(f"hq: {folder}/config/{file}: ")) == (1, True), output
+        assert said in output
+        assert output.endswith(" Nothing was written.\n")
+    assert contents(tmp_path) == before
+
+
 def test_a_key_that_does_not_belong_is_named_and_left(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "secret/etcd-ca.key").write_bytes((tmp_path / "secret/client-ca.key").read_bytes())

@@ -176,10 +176,13 @@ def test_a_fault_names_the_line_and_quotes_none() -> None:
     assert "confidential" not in str(raised.value)
 
 
-def test_a_file_that_its_parser_stumbles_over_leaves_the_old_one_in_force(tmp_path: Path) -> None:
+def test_a_file_that_its_parser_stumbles_over_leaves_the_old_one_in_force_and_is_named(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "file"
     path.write_text("7")
     watched = WatchedFiles("file", (path,), lambda contents: 100 // int(contents[0]))
     path.write_text("0")
     assert not watched.reread()
     assert (watched.current, "ZeroDivisionError" in watched.fault) == (14, True)
+    assert f"{path}: cannot be parsed (ZeroDivisionError)" in caplog.text

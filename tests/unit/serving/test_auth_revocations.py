@@ -33,7 +33,8 @@ def test_serials_are_read_however_they_are_written() -> None:
     [
         (b"tokens: [", "not valid YAML"),
         (b"- a", "mapping with tokens, subjects, serials"),
-        (b"jti: [a]", "mapping with tokens, subjects, serials"),
+        (b"jti: [a]", "jti: unknown key; there are tokens, subjects, serials"),
+        (b"subject: [a]", r"subject: unknown key; did you mean subjects\?"),
         (b"serials: [1234]", 'serials: expected a list of strings; write numbers in quotes: \\["0123"\\]'),
         (b"tokens: a", "tokens: expected a list"),
         (b'tokens: [""]', "tokens: expected a list"),
