@@ -85,6 +85,8 @@ def create(folder: Path, join: Path | None, **given: Any) -> None:
             agents = f"{given['location']}/{AGENTS}"
             given |= {"trust_domain": beside.trust_domain, "admin": beside.admin, "agents": agents}
         stored = read_plan(folder) if (folder / FILE).exists() else None
+        if stored is not None and not given["location"]:
+            _refuse_machines(folder, given)
         plan = _plan_from(given) if given["location"] or stored is None else stored
         if stored is not None and not _is_part_of(plan, stored):
             raise BadPlan(
@@ -171,6 +173,13 @@ def _is_part_of(asked: InstallationPlan, stored: InstallationPlan) -> bool:
     """
     kept = replace(asked, nodes=stored.nodes, hq=stored.hq, agents=stored.agents)
     return asked.hq.items() <= stored.hq.items() and kept == stored
+
+
+def _refuse_machines(folder: Path, given: dict[str, Any]) -> None:
+    """Without --location nothing else that was asked for is looked at."""
+    if given["hq"] or given["etcd"] or given["etcd_on"]:
+        more = f"hq init add-node {folder} {' '.join(given['hq'] or ('NAME=IP',))} --hq"
+        raise BadPlan(f"{folder} exists: --node and --etcd count only when it is first written. A machine more: {more}")
 
 
 def _plan_from(given: dict[str, Any]) -> InstallationPlan:

@@ -272,6 +272,22 @@ def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("words", "machine"),
+    [(("--node", "hq-4=10.0.0.4"), "hq-4=10.0.0.4"), (("--etcd", "e=10.0.0.4"), "NAME=IP"), (_ASKED[4:], "NAME=IP")],
+)
+def test_machines_for_a_folder_that_is_there_are_refused_with_the_command_that_adds_them(
+    tmp_path: Path, words: tuple[str, ...], machine: str
+) -> None:
+    folder = tmp_path / "ams"
+    assert run_init(str(folder), *_ASKED)[0] == 0
+    said = (
+        f"hq: {folder} exists: --node and --etcd count only when it is first written. "
+        f"A machine more: hq init add-node {folder} {machine} --hq\n"
+    )
+    assert run_init(str(folder), *words) == (1, said)
+
+
+@pytest.mark.parametrize(
     ("file", "text", "said"),
     [
         ("revoked.yaml", "subject: [ops/eve]", "subject: unknown key; did you mean subjects?"),
