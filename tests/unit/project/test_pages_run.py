@@ -66,7 +66,7 @@ NOT_RUN: Final = {
         "curl -s 'http://127.0.0.1:7080/sd": "tests/acceptance/test_prometheus.py asks so",
     },
     "performance.md": {"make bench": "it measures for half an hour"},
-    "production.md": {"export PATH=": "played machines share one installed HQ"},
+    "production.md": {"make setup": "played machines share one installed HQ"},
     "scale.md": {"hq plan": "tests/unit/sizing/test_plan_command.py asks so"},
     "typescript.md": {"PYTHONPATH=": "tests/conformance/test_typescript.py runs that client"},
     "walle.md": {
