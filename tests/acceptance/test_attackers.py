@@ -86,7 +86,7 @@ BY_HAND: Final[tuple[tuple[str, str, str, Any, str], ...]] = (
     ("op-w", "nanny", "nanny.v1.NannyService/SetControl", {"order": "CONTROL_ORDER_FREEZE"}, _NO),
     ("op-1", "walle", f"{_WALLE}/AddScenario", {**_work(), "kind": "SCENARIO_KIND_SWITCH_MAINTENANCE"}, _NO),
     ("op-1", "walle", f"{_WALLE}/AddScenario", _work("n1", "n2"), _GONE),
-    ("op-1", "walle", f"{_WALLE}/AddScenario", _work("n*"), _GONE),
+    ("op-1", "walle", f"{_WALLE}/AddScenario", _work("n*"), "FAILED_PRECONDITION"),  # none in reach
     ("op-1", "walle", f"{_WALLE}/GetProject", {"project": "mail"}, _GONE),
     ("age1", "walle", f"{_WALLE}/ReportChecks", {"hosts": [{"host": "n2", "check": [{"name": "ssh"}]}]}, _NO),
     ("age1", "hq", f"{_HQ}/BeginReporting", {"instanceId": "mail-1", "revisionId": "r1", "node": "n2"}, _NO),
