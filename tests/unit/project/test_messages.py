@@ -38,7 +38,7 @@ NEEDED: Final = {
     "instancectl node": {"--server": NOWHERE, "--dir": "n", "--socket": "s"},
     "instancectl host-agent": {"--server": NOWHERE, "--socket": "s"},
     "hqctl (delete|wait)": {"ids": "web-1"},
-    "walle scenarios add (decommission|mass-reboot)": {"hosts": "h1"},
+    "walle scenarios add (decommission|mass-reboot)": {"host": "h1"},
     "hqctl report": {"--every": "5s", "--ready": "--message=x"},
     "hqctl set": {"words": "web-1 weight=5"},
     "hqctl revision put": {"-f": str(_EXAMPLES / "hqctl/r2.yaml")},
