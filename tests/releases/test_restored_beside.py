@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from grpc import aio
 
 from tests.acceptance.test_backup import epoch_of
 from tests.releases.machines import Machine
@@ -18,6 +19,7 @@ from tests.releases.test_replicas import everything, fill
 from tests.support.etcd import OwnEtcd
 from tests.support.replicas import ReplicaProcess
 from tests.support.reserved_port import kept_addresses
+from tests.support.sample_instances import eventually
 from tools.check_compatible import ROOT
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
@@ -79,8 +81,13 @@ async def test_controllers_beside_a_restored_hq_keep_their_records_and_write_not
         before = await them.show()
         epoch, held, pid = before.pop("hq")
         await them.restore("hq")
-        while await epoch_of(them.hq) == epoch:
-            await asyncio.sleep(0.2)
+
+        async def is_restored() -> bool:
+            with suppress(aio.AioRpcError):  # it loads first, and says so
+                return bool(await epoch_of(them.hq) != epoch)
+            return False
+
+        await eventually(is_restored, 60.0)
         await asyncio.sleep(5.0)  # several terms: who wanted to answer the new epoch with a write has done so
         after = await them.show()
         _, now, same = after.pop("hq")
