@@ -149,7 +149,7 @@ class Controller:
         return self._fence.staleness_s()
 
     @property
-    def mended(self) -> int:
+    def repairs(self) -> int:
         """How many records in memory differed from the store and were mended, since this process started."""
         return self._following.proof.mended
 

@@ -18,7 +18,7 @@ def memory_metrics(server: str, controller: Callable[[T], Controller]) -> tuple[
             "counter",
             f"{server}_store_repairs_total",
             "Records in memory that differed from the store and were mended.",
-            lambda subject: controller(subject).mended,
+            lambda subject: controller(subject).repairs,
         ),
         Declared(
             "gauge",

@@ -78,8 +78,8 @@ def denial_advice(error: HqApiError) -> str:
 
 
 def is_no_hq(error: HqApiError) -> bool:
-    """Something answered over gRPC, but not as HQ would."""
-    return not error.from_hq and error.code.name in _NOT_AN_HQ
+    """Something answered over gRPC, but not as HQ would: a stranger, another server of ours, or an older HQ."""
+    return error.reason == "UNKNOWN_METHOD" or (not error.from_hq and error.code.name in _NOT_AN_HQ)
 
 
 def surely_not_stored(error: HqApiError) -> bool:

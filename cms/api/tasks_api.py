@@ -127,7 +127,7 @@ class CmsApi:
             acting=desk.controller.acting_process,
             epoch=desk.controller.epoch,
             missing=[] if desk.controller.is_open else desk.missing_issuers(),
-            mended=desk.controller.mended,
+            mended=desk.controller.repairs,
         )
         for name, location in sorted(desk.locations.by_name.items()):
             doubt = location.doubt()

@@ -247,7 +247,7 @@ class NannyApi:
             open=controller.is_open,
             location=self._pictures.away_locations(),
             cms=self._leave.address,
-            mended=controller.mended,
+            mended=controller.repairs,
         )
         if (frozen := controller.frozen) is not None:
             state.frozen.author, state.frozen.comment = frozen.by, frozen.reason

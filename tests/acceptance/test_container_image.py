@@ -220,7 +220,7 @@ def running(image: Stage, *command: str, **variables: str) -> Iterator[subproces
             process.communicate(timeout=30)
 
 
-def said(image: Stage, *command: str) -> str:
+def output_of(image: Stage, *command: str) -> str:
     with running(image, *command) as process:
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 0, out
@@ -232,14 +232,14 @@ def test_every_command_of_the_image_runs_as_nobody_over_files_that_nobody_change
     assert image.start == ["hq", "serve"]
     assert image.variables["PATH"].startswith("/opt/hq/bin:")
     attempt = "id -u; touch /opt/hq/x 2>&1 || true; touch /tmp/x 2>&1 || true; grep CapEff /proc/self/status"
-    uid, *refused, rights = said(image, "sh", "-c", attempt).splitlines()
+    uid, *refused, rights = output_of(image, "sh", "-c", attempt).splitlines()
     assert (uid, rights.split()[-1]) == ("65532", "0" * 16)
     assert all("Read-only file system" in line for line in refused)
     version = (ROOT / "VERSION").read_text().strip()
     for name in ("hq", "cms", "nanny", "walle", "hqctl", "instancectl", "hq-gateway", "hq-console", "hq-recorder"):
-        assert version in said(image, name, "--version"), name
-    assert "etcd Version: 3" in said(image, "hq-etcd", "--version")
-    assert "No module named pip" in said(image, "sh", "-c", "/opt/hq/bin/python -m pip 2>&1 || true")
+        assert version in output_of(image, name, "--version"), name
+    assert "etcd Version: 3" in output_of(image, "hq-etcd", "--version")
+    assert "No module named pip" in output_of(image, "sh", "-c", "/opt/hq/bin/python -m pip 2>&1 || true")
 
 
 async def test_the_image_serves_without_a_place_to_write(image: Stage, etcd: SharedEtcd) -> None:

@@ -68,7 +68,7 @@ async def run(bench: Bench, group: str = GROUP) -> None:
     async with _replica(bench, size) as hq:
         console = ("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq.grpc)
         if group == LARGE:
-            async with _started(bench, "console", size, *console), _cms(bench, size, hq.grpc):
+            async with _start(bench, "console", size, *console), _cms(bench, size, hq.grpc):
                 pass
         async with process(*console) as (_, http):
             async with browser_at(f"http://{http}") as browser:
@@ -79,7 +79,7 @@ async def run(bench: Bench, group: str = GROUP) -> None:
 
 
 @asynccontextmanager
-async def _started(bench: Bench, name: str, size: int, *words: str) -> AsyncIterator[None]:
+async def _start(bench: Bench, name: str, size: int, *words: str) -> AsyncIterator[None]:
     """A controller over so many instances: how long until it is ready, what that costs, and what it holds then."""
     began = time.monotonic()
     async with process(*words) as (_, http), httpx.AsyncClient(base_url=f"http://{http}", timeout=60) as asking:
@@ -100,7 +100,7 @@ async def _cms(bench: Bench, size: int, hq: str) -> AsyncIterator[None]:
     await etcd.start()
     words = ("cms.main", "serve", "--etcd", etcd.endpoint, "--location", f"default={hq}", *_FREE)
     try:
-        async with _started(bench, "CMS", size, *words):
+        async with _start(bench, "CMS", size, *words):
             yield
     finally:
         await etcd.kill()

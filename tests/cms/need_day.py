@@ -257,9 +257,9 @@ class NeedDay:
             *leave.check_calendar(works, [FREEZE]),
             *leave.check_calendar(on_mail, [(0.0, OPEN[0]), (OPEN[1], HOURS * HOUR_S)]),
             *leave.check_groups(works, Counter(one.group for one in self.clients)),
-            *(violation for one in self.clients if one.is_judged for violation in self._waited(one)),
+            *(violation for one in self.clients if one.is_judged for violation in self._waits_beyond_bound(one)),
         ]
 
-    def _waited(self, one: Client) -> Iterator[Violation]:
+    def _waits_beyond_bound(self, one: Client) -> Iterator[Violation]:
         ask = leave.Ask(one.task, max(one.asked, one.opens), one.began, one.taken_back)
         return leave.check_asks([ask], self.now, one.patience_s)

@@ -92,11 +92,11 @@ def script(port: str) -> tuple[str, list[Typed]]:
                     typed.append(one)
                     here = re.sub(r"\b(\w+\.(?:yaml|txt))\b(?<!web.yaml)", r"$TMPDIR/\1", one.command)
                     here = here.replace("localhost:7280", f"127.0.0.1:{port}")
-                    lines.append(f"expect {one.code} {_quoted(here)}")
+                    lines.append(f"expect {one.code} {_quote(here)}")
     return "\n".join(lines), typed
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 

@@ -22,7 +22,7 @@ from tests.support.stores import Place, batches
 
 
 @asynccontextmanager
-async def opened(config: EtcdConfig, prefix: bytes = b"/test/") -> AsyncIterator[Place]:
+async def open_place(config: EtcdConfig, prefix: bytes = b"/test/") -> AsyncIterator[Place]:
     store = EtcdStore(config)
     yield Place(store, prefix)
     await store.close()
@@ -68,13 +68,13 @@ async def secured(own_etcd: OwnEtcd, tmp_path: Path, *flags: str) -> Secured:
 
 async def test_tls_needs_the_authority_that_signed(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path)
-    async with opened(encrypted(etcd, str(etcd.authority.cert))) as place:
+    async with open_place(encrypted(etcd, str(etcd.authority.cert))) as place:
         await works(place)
     stranger = Authority(tmp_path / "other", "stranger")
-    async with opened(encrypted(etcd, str(stranger.cert))) as place:
+    async with open_place(encrypted(etcd, str(stranger.cert))) as place:
         with pytest.raises(Unavailable, match=r"(?i)certificate"):
             await place.put("a")
-    async with opened(EtcdConfig((etcd.endpoint,))) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,))) as place:
         with pytest.raises(Unavailable):
             await place.put("a")
 
@@ -82,9 +82,9 @@ async def test_tls_needs_the_authority_that_signed(own_etcd: OwnEtcd, tmp_path: 
 async def test_where_etcd_asks_for_it_a_client_shows_its_certificate(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
     ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
-    async with opened(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
+    async with open_place(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
         await works(place)
-    async with opened(encrypted(etcd, ca)) as place:
+    async with open_place(encrypted(etcd, ca)) as place:
         with pytest.raises(Unavailable):
             await place.head()
 
@@ -98,7 +98,7 @@ async def test_a_divided_etcd_opens_to_each_user_its_own_part_and_to_the_adminis
         shown = etcd.authority.issue(name)
         return encrypted(etcd, str(etcd.authority.cert), str(shown.cert), str(shown.key))
 
-    async with opened(known_as("spiffe-hq")) as place, opened(known_as("cms"), b"/cms/v1/") as cms:
+    async with open_place(known_as("spiffe-hq")) as place, open_place(known_as("cms"), b"/cms/v1/") as cms:
         await works(cms)
         store = place.store
         assert isinstance(store, EtcdStore)
@@ -107,7 +107,7 @@ async def test_a_divided_etcd_opens_to_each_user_its_own_part_and_to_the_adminis
         await works(place)
         await works(cms)  # over the connection from before
         await store.compact(await cms.put("a"))
-        async with opened(known_as("cms")) as foreign, opened(known_as("stranger"), b"/cms/v1/") as stranger:
+        async with open_place(known_as("cms")) as foreign, open_place(known_as("stranger"), b"/cms/v1/") as stranger:
             for refused in (foreign, stranger):
                 with pytest.raises(Unavailable, match=r"permission denied|user name not found"):
                     await refused.head()
@@ -127,7 +127,7 @@ async def test_a_user_whose_prefix_changed_opens_the_old_one_no_more(own_etcd: O
         shown = etcd.authority.issue(name)
         return encrypted(etcd, str(etcd.authority.cert), str(shown.cert), str(shown.key))
 
-    async with opened(known_as("spiffe-hq")) as place, opened(known_as("cms"), b"/cms/v1/") as old:
+    async with open_place(known_as("spiffe-hq")) as place, open_place(known_as("cms"), b"/cms/v1/") as old:
         store = place.store
         assert isinstance(store, EtcdStore)
         for empty in (b"", b"/"):
@@ -139,7 +139,7 @@ async def test_a_user_whose_prefix_changed_opens_the_old_one_no_more(own_etcd: O
         await store.divide("spiffe-hq", {"cms": b"/moved/"})
         with pytest.raises(Unavailable, match="permission denied"):
             await old.put("a")
-        async with opened(known_as("cms"), b"/moved/") as new:
+        async with open_place(known_as("cms"), b"/moved/") as new:
             await works(new)
 
 
@@ -147,7 +147,7 @@ async def test_a_user_whose_prefix_changed_opens_the_old_one_no_more(own_etcd: O
 async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
     ca, client = str(etcd.authority.cert), etcd.authority.issue("client")
-    async with opened(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
+    async with open_place(encrypted(etcd, ca, str(client.cert), str(client.key))) as place:
         store = place.store
         assert isinstance(store, EtcdStore)
         first = store._members
@@ -177,13 +177,13 @@ async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: Ow
 async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         await works(place)
         assert [member.error for member in await place.store.members()] == [""]
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password="wrong")) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password="wrong")) as place:
         with pytest.raises(Unavailable, match="authentication as user root failed"):
             await place.put("a")
-    async with opened(EtcdConfig((etcd.endpoint,))) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,))) as place:
         with pytest.raises(Unavailable, match="user name is empty"):
             await place.put("a")
 
@@ -192,7 +192,7 @@ async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
 async def test_a_token_that_was_forgotten_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         head = await place.put("a")
         async with place.watch(head) as stream:
             await asyncio.to_thread(forget_tokens, etcd.endpoint)
@@ -205,7 +205,7 @@ async def test_a_token_that_was_forgotten_is_replaced_unnoticed(own_etcd: OwnEtc
 async def test_a_watch_with_a_forgotten_token_opens_at_the_second_try(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         head = await place.put("a")
         await asyncio.to_thread(forget_tokens, etcd.endpoint)
         for attempt in range(2):
@@ -218,7 +218,7 @@ async def test_a_watch_with_a_forgotten_token_opens_at_the_second_try(own_etcd: 
 
 async def test_authentication_may_be_switched_on_and_off_under_a_configured_user(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         await works(place)
         await asyncio.to_thread(require_password, etcd.endpoint)
         await place.put("a")
@@ -229,7 +229,7 @@ async def test_authentication_may_be_switched_on_and_off_under_a_configured_user
 
 async def test_a_watch_opens_soon_after_authentication_was_switched_on(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         head = await place.put("a")
         await asyncio.to_thread(require_password, etcd.endpoint)
         for attempt in range(2):
@@ -244,7 +244,7 @@ async def test_of_several_members_errors_the_one_that_explains_is_shown(own_etcd
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)
     (unused, _) = free_ports()
-    async with opened(EtcdConfig((etcd.endpoint, f"127.0.0.1:{unused}"))) as place:
+    async with open_place(EtcdConfig((etcd.endpoint, f"127.0.0.1:{unused}"))) as place:
         for _ in range(2):  # whichever member comes first
             with pytest.raises(Unavailable, match="set --etcd-user and --etcd-password-file"):
                 await place.head()
@@ -254,7 +254,7 @@ async def test_of_several_members_errors_the_one_that_explains_is_shown(own_etcd
 async def test_a_token_that_expired_is_replaced_unnoticed(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd(extra_flags=("--auth-token-ttl=1",))
     await asyncio.to_thread(require_password, etcd.endpoint)
-    async with opened(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
+    async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:
         await place.put("a")
         token = place.store._tokens[etcd.endpoint]  # type: ignore[attr-defined]
         first = await token.metadata()

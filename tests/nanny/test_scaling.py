@@ -98,12 +98,12 @@ async def test_moving_and_replacing_restart_nothing_that_stays_and_a_live_one_co
         async with lowest_ready(cloud, cloud.names[:4]) as lowest:
             await cloud.activate(moved)
         assert (cms.asked, lowest) == (["web-2"], [3])
-        assert changed(before, cloud) == {"web-2"}
+        assert changes_since(before, cloud) == {"web-2"}
         replaced = await cloud.add("v1", names=[*cloud.names[:3], "web-4"], nodes={"web-2": "elsewhere"})
         async with lowest_ready(cloud, cloud.names[:3]) as lowest:
             await cloud.activate(replaced)
         assert (cms.asked, lowest) == (["web-2"], [3])
-        assert changed(before, cloud) == {"web-2", "web-4"}
+        assert changes_since(before, cloud) == {"web-2", "web-4"}
         await cloud.until(moved, pb.CURRENT_STATE_PREPARED)
         assert await cloud.runs(replaced) == {"web-0", "web-1", "web-2", "web-4"}
 
@@ -125,7 +125,7 @@ async def test_moving_an_instance_whose_node_is_dead_comes_first_and_needs_no_le
         assert (runs, cms.asked) == ({"web-3"}, [])
         await cloud.until(moved, pb.CURRENT_STATE_ACTIVE)
         assert sorted(cms.asked) == ([] if title == "v1" else ["web-0", "web-1", "web-2"])
-        assert changed(before, cloud) == ({"web-3"} if title == "v1" else set(cloud.names))
+        assert changes_since(before, cloud) == ({"web-3"} if title == "v1" else set(cloud.names))
         assert await cloud.runs(moved) == set(cloud.names)
 
 
@@ -145,7 +145,7 @@ async def test_a_roll_back_brings_what_was_moved_back_to_its_dead_node_and_fails
         assert await cloud.runs(v1) == set(cloud.names)
 
 
-def changed(before: dict[str, float], cloud: VirtualCloud) -> set[str]:
+def changes_since(before: dict[str, float], cloud: VirtualCloud) -> set[str]:
     """Those whose processes are other ones now."""
     return {name for name, since in cloud.agents.starts().items() if before.get(name) != since}
 

@@ -150,7 +150,7 @@ async def test_a_node_moves_from_the_supervisors_of_the_last_release_to_one_agen
         try:
             for id_ in ids:
                 await client.create(instance(revision("r1"), instance_id=id_))
-            async with supervised(hq, socket, supervisors, last_release):
+            async with run_supervisors(hq, socket, supervisors, last_release):
                 await eventually(lambda: ready(client, *ids), 90.0, "ready with supervisors of the last release")
                 pids = [await ctl.container_pid() for ctl in supervisors]
             await node.start()
@@ -158,7 +158,7 @@ async def test_a_node_moves_from_the_supervisors_of_the_last_release_to_one_agen
             await eventually(lambda: are_heard(client, ids, before), 90.0, "reports of the node's agent")
             assert [await node.container_pid(id_) for id_ in ids] == pids
             assert await node.terminate() == 0
-            async with supervised(hq, socket, supervisors, last_release):
+            async with run_supervisors(hq, socket, supervisors, last_release):
                 before = max(await heartbeats(client, *ids))
                 await eventually(lambda: are_heard(client, ids, before), 90.0, "reports of who was there before")
                 assert [await ctl.container_pid() for ctl in supervisors] == pids
@@ -168,7 +168,7 @@ async def test_a_node_moves_from_the_supervisors_of_the_last_release_to_one_agen
 
 
 @asynccontextmanager
-async def supervised(hq: ReplicaProcess, socket: Path, supervisors: list[Ctl], root: Path) -> AsyncIterator[None]:
+async def run_supervisors(hq: ReplicaProcess, socket: Path, supervisors: list[Ctl], root: Path) -> AsyncIterator[None]:
     """A host agent of a tree and supervisors that reach HQ through it; they end by SIGKILL."""
     async with host_agent(hq, socket, root=root):
         try:

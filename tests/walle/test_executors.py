@@ -383,7 +383,7 @@ async def begun_by_one_that_was_killed(*argv: str, timeout_s: float = 60) -> Non
     assert await process.wait() == -signal.SIGKILL
 
 
-async def ended(executor: Command, host: Host) -> PollResult:
+async def poll_until_ended(executor: Command, host: Host) -> PollResult:
     async with asyncio.timeout(20):
         while (seen := await executor.poll(host, 0)).progress is WorkProgress.RUNNING:
             await asyncio.sleep(0.05)
@@ -404,14 +404,14 @@ async def test_a_program_goes_on_when_walle_is_killed_and_is_found_again(
     with pytest.raises(ExecutorFailure, match="still runs"):
         await executor.begin(in_work())
     go.touch()
-    assert await ended(executor, in_work()) == PollResult(progress, f"exit code {code}\nbefore\nafter\n")
+    assert await poll_until_ended(executor, in_work()) == PollResult(progress, f"exit code {code}\nbefore\nafter\n")
 
 
 @pytest.mark.long
 async def test_a_program_that_hangs_is_ended_in_time_though_walle_was_killed(tmp_path: Path) -> None:
     at = tmp_path / "child"
     await begun_by_one_that_was_killed("sh", "-c", f"sleep 600 & echo $! > {at}; wait", timeout_s=2)
-    seen = await ended(Command("script", CommandConfig(("true",), timeout_s=2)), in_work())
+    seen = await poll_until_ended(Command("script", CommandConfig(("true",), timeout_s=2)), in_work())
     assert (seen.progress, seen.output) == (WorkProgress.FAILED, "not finished within 2 s\n")
     assert not is_running(int(at.read_text()))
 

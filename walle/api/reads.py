@@ -258,7 +258,7 @@ class WalleReads:
             stopped=controller.why_nothing_begins(),
             fuse=self._global_fuse(call),
             installation=self._walle.world.installation,
-            mended=controller.mended,
+            mended=controller.repairs,
         )
         return MessageAnswer(answer)
 

@@ -62,7 +62,7 @@ def _next(error: HqApiError, writing: bool, look: str) -> str:
         store = "See `hqctl status` about the store. " if error.reason.startswith("STORE_") else ""
         return f"{store}Try again in {max(1, round(error.retry_delay_s))} s."
     if is_no_hq(error):
-        return f"Is {error.endpoint} the gRPC address of an HQ?"
+        return f"Is {error.endpoint} the gRPC address of an HQ, and as new as this hqctl?"
     told = (text for words, text in _BY_WORDS.items() if words in error.message)
     advice = denial_advice(error)
     return next(told, f"{advice[0].upper()}{advice[1:]}." if advice else _BY_STATUS.get(error.code.name, ""))

@@ -171,7 +171,10 @@ class Fleet:
         self.world.incidents.observe((self.host(n) for rack in racks for n in self.racks[rack]), self.now().ms)
         for scenario in scenarios:
             for decision in wave_decisions(
-                partial(read_scenario, self.book, scenario.id), partial(self._held, scenario), self.world, self.now()
+                partial(read_scenario, self.book, scenario.id),
+                partial(self._hosts_held, scenario),
+                self.world,
+                self.now(),
             ):
                 self.say(decision(self.book))
         for name in sorted(self.active):
@@ -186,7 +189,7 @@ class Fleet:
         if self.minute % DAY == 0:
             self.auditor.end_day()
 
-    def _held(self, scenario: Scenario) -> list[str]:
+    def _hosts_held(self, scenario: Scenario) -> list[str]:
         return [one.name for one in scenario.host if self.host(one.name).scenario == scenario.id]
 
     def say(self, notices: Sequence[Notice]) -> None:

@@ -105,6 +105,13 @@ def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
     assert "may or may not be stored" not in sentence(given_up, writing=True)
 
 
+def test_a_server_that_does_not_know_the_call_may_be_none_of_hq() -> None:
+    message = "there is no method '/hq.v1.InstanceService/FindInstances' here"
+    error = HqApiError(Code.UNIMPLEMENTED, message, reason="UNKNOWN_METHOD", from_hq=True, endpoint="127.0.0.1:7580")
+    said = sentence(error, writing=False)
+    assert said.endswith("here. Is 127.0.0.1:7580 the gRPC address of an HQ, and as new as this hqctl?")
+
+
 @pytest.mark.parametrize("reason", ["DEADLINE_EXCEEDED", "SHUTTING_DOWN"])
 def test_a_write_that_hq_says_was_not_stored_is_not_called_unknown(reason: str) -> None:
     words = "conflict: web-1 kept changing until the deadline; nothing was stored, retry"

@@ -38,7 +38,7 @@ def gate() -> Authenticator:
     return Authenticator(parse(POLICY), None, None, Audit(LogSink(), SystemClock()), SystemClock())
 
 
-def explained(gate: Authenticator, who: str, **about: str) -> list[dict[str, Any]]:
+def explain(gate: Authenticator, who: str, **about: str) -> list[dict[str, Any]]:
     method, request = explaining.method(TABLE, gate), struct_pb2.Struct()
     request.update(about)
     call = Call(access=gate.access(Identity(who, ProofKind.TOKEN, 0.0), READ))
@@ -51,17 +51,17 @@ def explained(gate: Authenticator, who: str, **about: str) -> list[dict[str, Any
 
 
 def test_it_says_which_grant_and_why_not(gate: Authenticator) -> None:
-    inside, outside = (explained(gate, "bob", method="operator", node=node)[0] for node in ("lab-1", "prod-1"))
+    inside, outside = (explain(gate, "bob", method="operator", node=node)[0] for node in ("lab-1", "prod-1"))
     assert (inside["let_in"], inside["grants"]) == (
         True,
         [{"role": "operator", "scope": "nodes: lab-*", "covers": True}],
     )
     assert (outside["let_in"], outside["why"]) == (False, "operator: its nodes are lab-*")
-    assert explained(gate, "ann", method="operator")[0]["why"] == "requires the role operator"
+    assert explain(gate, "ann", method="operator")[0]["why"] == "requires the role operator"
 
 
 def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Authenticator) -> None:
-    assert [(one["rule"], one["let_in"]) for one in explained(gate, "ada", identity="ann")] == [
+    assert [(one["rule"], one["let_in"]) for one in explain(gate, "ada", identity="ann")] == [
         ("use operator commands", False),
         ("inspect", False),
     ]
@@ -70,4 +70,4 @@ def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Aut
 @pytest.mark.parametrize("who", ["ann", "bob"])
 def test_others_rights_are_for_operators_and_admins_without_a_scope(gate: Authenticator, who: str) -> None:
     with pytest.raises(PermissionDenied):
-        explained(gate, who, identity="ada")
+        explain(gate, who, identity="ada")
