@@ -47,7 +47,7 @@ def scheme_of(project: Project) -> dict[str, Steps]:
 
 
 def checks_in(scheme: Mapping[str, Steps], lane: Automation) -> dict[str, Steps]:
-    """The checks that are a lane's business, in their order."""
+    """The checks that this lane handles, most important first."""
     is_dns = lane is Automation.DNS
     return {check: steps for check, steps in scheme.items() if (OPERATION_KIND_DNS_FIX in steps) == is_dns}
 

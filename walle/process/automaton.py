@@ -294,7 +294,7 @@ class WalleSupervisor:
         return [host.name for host in self.hosts.values() if host.scenario == scenario]
 
     def _within_reach(self, names: Iterable[str], access: str) -> list[str]:
-        """Both what the author might reach when it ordered, and what it may now."""
+        """What the author was allowed to reach when it gave the order and still is."""
         reached = list(names)
 
         def narrow(now: Access) -> None:

@@ -176,7 +176,7 @@ def _parts_inside(path: str, name: str) -> Parts:
 
 
 def _file_mode(mode: int) -> int:
-    """As tarfile's `data` filter sets it: readable and writable for the owner, never writable for others."""
+    """File mode as tarfile's `data` filter sets it: readable and writable for the owner, never writable for others."""
     if not mode:
         return 0o644
     return mode & (0o755 if mode & 0o100 else 0o644) | 0o600

@@ -102,7 +102,7 @@ class ProcessLimits:
 
 
 def _pids_of_user(limit: Limit, is_script: bool) -> int:
-    """Counted are all processes of the user on the node, which may be more than a script's container may have."""
+    """The limit counts all processes of the user on the node: they may already exceed that of a container."""
     return 0 if is_script and limit.pids <= DEFAULT_PIDS else limit.pids
 
 
