@@ -20,6 +20,18 @@ _MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
 _UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
 _NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and nothing else that Python reads as one
+# What protobuf has a JSON form of its own for, and that form; json_format's own messages speak of Python.
+_FORMS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
+    "google.protobuf.Timestamp": (
+        re.compile(r"\d{4}-(0\d|1[012])-[0-3]\dT[012]\d(:[0-5]\d){2}(\.\d{1,9})?(Z|[-+]\d\d:\d\d)", re.ASCII),
+        'a time such as "2026-01-31T09:30:00Z"',
+    ),
+    "google.protobuf.Duration": (re.compile(r"-?\d{1,12}(\.\d{1,9})?s", re.ASCII), 'seconds, such as "90s" or "1.5s"'),
+    "google.protobuf.FieldMask": (
+        re.compile(r"[a-zA-Z0-9.,]*", re.ASCII),
+        'names of fields as JSON has them, such as "meta.labels,spec.nodeName"',
+    ),
+}
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
     FieldDescriptor.TYPE_STRING: ((str,), "a string"),
     FieldDescriptor.TYPE_BYTES: ((str,), "a base64 string"),
@@ -40,7 +52,8 @@ def violations(value: dict[str, Any], descriptor: Descriptor) -> tuple[Violation
 
 def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Violation]:
     if descriptor.full_name.startswith("google.protobuf."):
-        return  # timestamps and the like have JSON forms of their own
+        yield from _of_well_known(value, descriptor.full_name, path)
+        return
     if not isinstance(value, dict):
         yield _mismatch(path, value, _OBJECT)
         return
@@ -58,6 +71,16 @@ def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Viola
         elif item is not None:
             seen.add(own_name)
             yield from _of_field(item, field, where)
+
+
+def _of_well_known(value: Any, name: str, path: str) -> Iterator[Violation]:
+    form, expected = _FORMS.get(name, (None, ""))
+    if form is None:
+        return
+    if not isinstance(value, str):
+        yield _mismatch(path, value, expected)
+    elif not form.fullmatch(value):
+        yield Violation(path, f"{value[:_MAX_NAME]!r} is not {expected}")
 
 
 def _of_field(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violation]:

@@ -55,7 +55,7 @@ NOBODY: Final = Rule("call this method")
 OPEN: Final = Rule("open", is_open=True)
 READ: Final = Rule("read", _EVERY_ROLE)
 INSPECT: Final = Rule("inspect", frozenset({Role.OPERATOR, Role.ADMIN}))
-STOP: Final = Rule("stop or start everything", INSPECT.roles, AuditLevel.ORDERS)
+STOP: Final = Rule("stop or start what works by itself", INSPECT.roles, AuditLevel.ORDERS)
 OPERATE: Final = Rule("use operator commands", frozenset({Role.OPERATOR}), AuditLevel.ORDERS)
 # Work on hosts and instances; how far it reaches is compared with what a task names.
 LEAVE: Final = Rule(

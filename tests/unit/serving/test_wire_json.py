@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import suppress
 from typing import Any
 
@@ -176,3 +177,18 @@ def test_a_list_that_no_call_can_use_is_refused_by_its_name_in_both_encodings(
 def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
     request = service_pb2.ReportStatusesRequest(report=[service_pb2.ReportStatusRequest(instance_id="x" * 100)] * 1_000)
     assert parse_proto(service_pb2.ReportStatusesRequest)(request.SerializeToString()) == request
+
+
+@pytest.mark.parametrize(
+    ("sent", "wanted"),
+    [
+        ({"meta": {"creationTime": "yesterday"}}, "'yesterday' is not a time such as "),
+        ({"meta": {"creationTime": "2026-13-01T00:00:00Z"}}, "'2026-13-01T00:00:00Z' is not a time such as "),
+        ({"meta": {"creationTime": 5}}, "expected a time such as "),
+        ({"spec": {"liveness": {"timeout": "5m"}}}, "'5m' is not seconds, such as "),
+        ({"spec": {"liveness": {"timeout": {}}}}, "expected seconds, such as "),
+    ],
+)
+def test_times_and_durations_are_refused_in_words_of_json(sent: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(InvalidRequest, match=re.escape(wanted)):
+        create(json.dumps({"instance": sent}).encode())
