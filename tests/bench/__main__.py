@@ -41,6 +41,7 @@ from tests.bench import (
     peers,
     processes,
     reconnecting,
+    recording,
     repairs,
     report,
     rollouts,
@@ -87,6 +88,7 @@ _MODULES = (
     rollouts,
     orders,
     pages,
+    recording,
     peers,
 )
 _QUICK = ("lookups", "heartbeats", "changes", "watch", "sizes")  # what fits into three minutes

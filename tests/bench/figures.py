@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, single, transport
+from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, recording, single, transport
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short, spread
 
@@ -347,6 +347,15 @@ FIGURES = (
     Figure("… a poll with its details, p99", 5, "ms", False, "cms", _fact(leave.POLL)),
     Figure("Console, the slowest page over 100,000 instances: p99", 300, "ms", False, "console", _fact(pages.SLOWEST)),
     Figure("Console, a report on an open page of a service: p99", 1_000, "ms", False, "console", _fact(pages.SEEN)),
+    Figure(
+        "Recorder of 100,000 instances, 1,000 changes/s: of one core",
+        0.3,
+        "%",
+        False,
+        "recorder",
+        _fact(recording.SHARE),
+    ),
+    Figure("… a day of a service counted, p99", 50, "ms", False, "recorder", _fact(recording.DRAWN)),
     Figure(
         "Acknowledged write to an answer of the new instance through Envoy, p99",
         100,

@@ -65,14 +65,14 @@ class Services(Population):
 async def run(bench: Bench, group: str = GROUP) -> None:
     """The group `console`, or `console-large`; HQ, its etcd, the console and the CMS are processes of their own."""
     size = 10_000 if bench.quick else _SIZES[group]
-    async with _replica(bench, size) as hq:
+    async with replica_of(bench, size) as hq:
         console = ("console.main", "serve", "--http", "127.0.0.1:0", "--hq", hq.grpc)
         if group == LARGE:
             async with _start(bench, "console", size, *console), _cms(bench, size, hq.grpc):
                 pass
         async with process(*console) as (_, http):
             async with browser_at(f"http://{http}") as browser:
-                await _pages(bench, browser, size, (hq.pid, _child("console.main")), group)
+                await _pages(bench, browser, size, (hq.pid, child("console.main")), group)
             if FOUND is not None and group == GROUP:
                 async with Client([hq.grpc]) as client:
                     await _live(bench, client, f"http://{http}")
@@ -83,7 +83,7 @@ async def _start(bench: Bench, name: str, size: int, *words: str) -> AsyncIterat
     """A controller over so many instances: how long until it is ready, what that costs, and what it holds then."""
     began = time.monotonic()
     async with process(*words) as (_, http), httpx.AsyncClient(base_url=f"http://{http}", timeout=60) as asking:
-        pid = _child(words[0])
+        pid = child(words[0])
         async with asyncio.timeout(_READY_S):
             while (await asking.get("/readyz")).status_code != 200:
                 await asyncio.sleep(0.2)
@@ -107,7 +107,7 @@ async def _cms(bench: Bench, size: int, hq: str) -> AsyncIterator[None]:
 
 
 @asynccontextmanager
-async def _replica(bench: Bench, size: int) -> AsyncIterator[ReplicaProcess]:
+async def replica_of(bench: Bench, size: int) -> AsyncIterator[ReplicaProcess]:
     etcd = EmbeddedEtcd(
         bench.directory / "console-etcd",
         binary=find_etcd(),
@@ -128,7 +128,7 @@ async def _replica(bench: Bench, size: int) -> AsyncIterator[ReplicaProcess]:
         await etcd.kill()
 
 
-def _child(module: str) -> int:
+def child(module: str) -> int:
     return next(one.pid for one in psutil.Process().children() if module in one.cmdline())
 
 
