@@ -52,7 +52,7 @@ test: setup ## Run the tests (except the long ones)
 .PHONY: test-long
 test-long: setup ## Run the long tests: foreign clients, several etcds, outages, browsers (NIGHT=1: those of hours)
 	@$(VENV)/python -m tests.judges --install
-	@$(VENV)/pytest -m "$(if $(NIGHT),night,(long or hypothesis) and not night)" --hypothesis-profile=thorough --timeout=600 -n 3 --dist worksteal $(ARGS)
+	@$(VENV)/pytest -m "$(if $(NIGHT),night,(long or hypothesis) and not night)" --hypothesis-profile=thorough --timeout=600 -n 4 --dist worksteal $(ARGS)
 
 .PHONY: fuzz
 fuzz: setup ## Attack replicas, with security and without, for DURATION (10m) in all: random, malformed requests

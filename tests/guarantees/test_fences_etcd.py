@@ -17,6 +17,7 @@ from store.etcd import EtcdConfig, EtcdStore
 from store.fence import FenceTimes
 from tests.support.etcd import OwnEtcd
 from tests.support.in_process_replica import running
+from tests.support.process_ids import wait_until_stopped
 from tests.support.sample_instances import instance
 
 STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
@@ -81,6 +82,7 @@ async def test_while_etcd_is_frozen_lookups_go_on_and_nobody_is_told_that_someth
     etcd = await own_etcd()
     async with over(etcd.endpoint) as registry:
         etcd.process.signal(signal.SIGSTOP)
+        wait_until_stopped(etcd.process.pid)
         try:
             entry, _ = await registry.reads.get("web-1", PLAIN, None)
             assert entry.traits.id == "web-1"

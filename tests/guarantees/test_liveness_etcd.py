@@ -11,6 +11,7 @@ import pytest
 from hq.liveness.heartbeats import Heartbeat
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd, SharedEtcd
+from tests.support.process_ids import wait_until_stopped
 from tests.support.reserved_port import kept_ports
 from tests.support.sample_instances import eventually
 from tests.support.simulation import Agent, Running, Simulation
@@ -86,6 +87,7 @@ async def test_ten_seconds_without_etcd_expire_nobody_early_and_true_silence_is_
 
     async def pause() -> None:
         paused.process.signal(signal.SIGSTOP)
+        wait_until_stopped(paused.process.pid)
 
     async def go_on() -> None:
         paused.process.signal(signal.SIGCONT)

@@ -17,6 +17,7 @@ from store.embedded import EmbeddedEtcd
 from store.etcd import EtcdConfig, EtcdStore
 from tests.support.etcd import OwnEtcd
 from tests.support.outages import of_all_replicas, of_one_replica_s_way, of_the_store
+from tests.support.process_ids import wait_until_stopped
 from tests.support.reserved_port import kept_ports
 from tests.support.simulation import Change, Simulation
 
@@ -31,6 +32,7 @@ Outage = Callable[[Simulation, Etcd, float], Awaitable[None]]
 
 async def etcd_stands_still(_: Simulation, etcd: Etcd, seconds: float) -> None:
     etcd.process.signal(signal.SIGSTOP)
+    wait_until_stopped(etcd.process.pid)
     try:
         await asyncio.sleep(seconds)
     finally:
