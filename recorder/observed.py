@@ -62,7 +62,7 @@ class ObservedLocation:
         """`recorded`: the instances by id, as the record has them."""
         self.cluster = cluster
         self._shown = Shown()
-        self._recorded = dict(recorded)
+        self._recorded = encoded(recorded)
         self._is_resumed = False  # the stream goes on from before: what was missed comes after its SYNCED
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class ObservedLocation:
 
     def start_from(self, recorded: Mapping[str, instance_pb2.Instance]) -> None:
         """The record could not be written and is behind: go on from what it has."""
-        self._recorded = dict(recorded)
+        self._recorded = encoded(recorded)
 
     def difference(self, now_ms: int) -> list[Row]:
         """What is shown and was not recorded."""
@@ -110,16 +110,18 @@ class ObservedLocation:
         return self._replace(gone.id, None, event.version, now_ms)
 
     def _replace(self, id_: str, after: instance_pb2.Instance | None, version: int, now_ms: int) -> Iterator[Row]:
-        before = self._recorded.get(id_)
+        known, body = self._recorded.get(id_, b""), b""
         if after is not None:
             after = recordable(after)
             after.meta.cluster = after.meta.cluster or self.cluster
-        if before == after:
+            body = after.SerializeToString()
+        before = instance_pb2.Instance.FromString(known) if known != body and known else None
+        if known == body or before == after:  # equal maps may be encoded in another order
             return
         if after is None:
-            self._recorded.pop(id_, None)
+            del self._recorded[id_]
         else:
-            self._recorded[id_] = after
+            self._recorded[id_] = body
         either = after if after is not None else before
         assert either is not None
         kind, ready = change_kind(before, after), either.status.ready
@@ -135,8 +137,13 @@ class ObservedLocation:
             after is not None and is_ready(after),
             ready.reason if is_failure else "",
             ready.message if is_failure else "",
-            after.SerializeToString() if after is not None else b"",
+            body,
         )
+
+
+def encoded(instances: Mapping[str, instance_pb2.Instance]) -> dict[str, bytes]:
+    """A tenth of what the messages take in memory."""
+    return {id_: one.SerializeToString() for id_, one in instances.items()}
 
 
 def recordable(instance: instance_pb2.Instance) -> instance_pb2.Instance:
