@@ -120,6 +120,10 @@ class NannyClient(ControllerClient):
         """Who did what, newest first."""
         return await self._ask(npb.ListHistoryRequest(service_id=service), npb.ListHistoryResponse)
 
+    async def rollout(self, service: str) -> npb.GetRolloutResponse | Trouble:
+        """The last roll-out: its steps, batches, and whom it judged."""
+        return await self._ask(npb.GetRolloutRequest(service_id=service), npb.GetRolloutResponse)
+
     async def control(self) -> npb.GetControlResponse | Trouble:
         """Whether Nanny acts."""
         return await self._ask(npb.GetControlRequest(), npb.GetControlResponse)
@@ -131,17 +135,7 @@ class NannyClient(ControllerClient):
 
     async def order(self, name: str, request: Any) -> Trouble | None:
         """An order, `SetTarget` and the like; None: it is stored, and handled soon."""
-        answers = {
-            "SetTarget": npb.SetTargetResponse,
-            "SetInstanceTarget": npb.SetInstanceTargetResponse,
-            "PauseActions": npb.PauseActionsResponse,
-            "ResumeActions": npb.ResumeActionsResponse,
-            "StopService": npb.StopServiceResponse,
-            "UpdateService": npb.UpdateServiceResponse,
-            "CreateSnapshot": npb.CreateSnapshotResponse,
-            "CreateService": npb.CreateServiceResponse,
-        }
-        return await self._order(request, answers[name])
+        return await self._order(request, getattr(npb, f"{name}Response"))
 
 
 class WalleClient(ControllerClient):

@@ -12,6 +12,7 @@ from console.backends.servers import Servers
 from console.pages.orders import authorship, result_redirect
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import snapshots as views
+from console.views.rollouts import rollout_picture
 from console.views.urls import url
 from nannypb.v1 import service_pb2 as pb
 
@@ -20,6 +21,8 @@ _MOST_SHOWN: Final = 200_000  # bytes of a description
 _ORDERS: Final = {
     "pause": ("PauseActions", pb.PauseActionsRequest, "Actions are paused: events are handled, nothing begins."),
     "resume": ("ResumeActions", pb.ResumeActionsRequest, "Actions go on."),
+    "promote": ("PromoteRollout", pb.PromoteRolloutRequest, "The roll-out goes on with its next step."),
+    "abort": ("AbortRollout", pb.AbortRolloutRequest, "The roll-out is being ended: it counts as failed."),
     "stop": ("StopService", pb.StopServiceRequest, "The service is being switched off."),
 }
 
@@ -46,10 +49,11 @@ class SnapshotPages:
         """The list, the state of the whole service, and its history."""
         if self._nanny is None:
             return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
-        asked, known, history, may = await asyncio.gather(
+        asked, known, history, rolled, may = await asyncio.gather(
             self._nanny.service(service),
             self._nanny.snapshots(service),
             self._nanny.history(service),
+            self._nanny.rollout(service),
             self._nanny.may(service),
         )
         found = good(asked, pb.GetServiceResponse()).service
@@ -73,10 +77,11 @@ class SnapshotPages:
             "may_pause": may[1],
             "targets": views.TARGETS,
             "squares": views.squares,
+            "picture": rollout_picture(good(rolled, pb.GetRolloutResponse()).rollout, found),
             "short": views.short,
             "makes_head": found.info.set_snapshot_as_current_upon_activation,
             "is_offline": found.state == pb.SERVICE_STATE_OFFLINE,
-            "troubles": troubles(asked, known, history),
+            "troubles": troubles(asked, known, history, rolled),
         }
         return TemplatePage("snapshots.html", f"Snapshots of {service}", shown, status_of(found.id, asked))
 
@@ -160,13 +165,15 @@ class SnapshotPages:
         return await self._order(url("services", service, "snapshots", snapshot), "SetInstanceTarget", request, said)
 
     async def order(self, visit: Visit, service: str, order: str) -> Redirect:
-        """Pause, resume or stop."""
+        """Pause, resume or stop the service; promote or abort the roll-out and the step that the form names."""
         if order not in _ORDERS:
-            raise BadPageRequest(404, "order: choose pause, resume or stop")
+            raise BadPageRequest(404, f"order: choose one of {', '.join(_ORDERS)}")
         name, kind, said = _ORDERS[order]
         request = kind(
             service_id=service, by=authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
         )
+        if isinstance(request, (pb.PromoteRolloutRequest, pb.AbortRolloutRequest)):
+            request.order_id, request.step_number = visit.form.get("order_id", ""), _step_number(visit)
         return await self._order(url("services", service, "snapshots"), name, request, said)
 
     async def head(self, visit: Visit, service: str) -> Redirect:
@@ -191,6 +198,13 @@ class SnapshotPages:
             return result_redirect(to, _MISSING, said)
         failed = await self._nanny.order(name, request)
         return result_redirect(to, failed, said)
+
+
+def _step_number(visit: Visit) -> int:
+    """Raises Refused."""
+    if not re.fullmatch(r"\d{1,4}", given := visit.form.get("step", "")):
+        raise BadPageRequest(400, "step: send the number of the step that the page has")
+    return int(given)
 
 
 def _target(visit: Visit, lowest: pb.Target) -> pb.Target:

@@ -1,14 +1,25 @@
-"""What Nanny's services say for the first page: orders that failed, what keeps others, and what was ordered to wait."""
+"""Nanny's roll-outs: for the first page orders that failed or wait; of one its steps, and whom it judged."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
 
 from console.views.problems import Problem
 from console.views.snapshots import current_of, has_failed, short, target_of
 from console.views.urls import url
-from console.views.words import plural, seconds
+from console.views.words import plural, seconds, span
 from nannypb.v1 import service_pb2 as pb
+
+_OUTCOMES: Final = {
+    pb.ORDER_OUTCOME_OPEN: ("busy", "under way"),
+    pb.ORDER_OUTCOME_REACHED: ("good", "reached its end"),
+    pb.ORDER_OUTCOME_FAILED: ("bad", "failed"),
+    pb.ORDER_OUTCOME_ROLLED_BACK: ("warn", "failed, and was rolled back"),
+    pb.ORDER_OUTCOME_SUPERSEDED: ("note", "another order took its place"),
+    pb.ORDER_OUTCOME_CANCELLED: ("note", "cancelled"),
+}
 
 
 def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | None) -> list[Problem]:
@@ -68,3 +79,124 @@ def _failure_problem(service: str, state: pb.SnapshotState, href: str) -> Proble
         href,
         seconds(state.current_since),
     )
+
+
+@dataclass(frozen=True, slots=True)
+class StepRow:
+    """A step of a roll-out.
+
+    Attributes:
+        state: past, now, coming, or ended: the roll-out ended within it.
+        held: how much of its time is over; empty: it holds nothing.
+        bound: what its check asks, and within which bound; empty: it is no check.
+        instances, weight: in per cent of all, from this step on.
+    """
+
+    number: int
+    words: str
+    state: str
+    record: pb.RolloutStepRecord
+    held: str
+    result: str
+    bound: str
+    instances: float
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
+class RolloutPicture:
+    """One roll-out. `step_number`: the step under way, 0 for none; `waits`: it waits for a person's promotion.
+
+    `may_end`: it can be aborted.
+    """
+
+    rollout: pb.Rollout
+    outcome: tuple[str, str]
+    steps: list[StepRow]
+    step_number: int
+    waits: bool
+    may_end: bool
+
+
+def rollout_picture(rollout: pb.Rollout, service: pb.Service) -> RolloutPicture | None:
+    """None: no snapshot was ordered ACTIVE yet."""
+    if not rollout.snapshot_id:
+        return None
+    state = next((one for one in service.snapshot if one.snapshot_id == rollout.snapshot_id), pb.SnapshotState())
+    action = state.action if rollout.order.outcome == pb.ORDER_OUTCOME_OPEN else pb.ActionProgress()
+    rows = list(_step_rows(rollout, action, {one.name: one for one in service.info.rollout.check}))
+    now = next((one for one in rows if one.state == "now"), None)
+    return RolloutPicture(
+        rollout=rollout,
+        outcome=_OUTCOMES.get(rollout.order.outcome, ("unknown", "not known")),
+        steps=rows,
+        step_number=now.number if now is not None else 0,
+        waits=now is not None and now.record.step.promote,
+        may_end=action.action == "activate" and not rollout.HasField("aborted"),
+    )
+
+
+def _step_rows(
+    rollout: pb.Rollout, action: pb.ActionProgress, checks: Mapping[str, pb.RolloutCheck]
+) -> Iterator[StepRow]:
+    """All steps while it is under way; afterwards those that had begun."""
+    total = sum(one.total for one in action.location)
+    planned = list(action.step) or [one.step for one in rollout.step]
+    instances, weight = 0.0, 100.0
+    for number, step in enumerate(planned, 1):
+        record = rollout.step[number - 1] if number <= len(rollout.step) else pb.RolloutStepRecord(step=step)
+        is_now = number == action.step_number
+        begun = record.HasField("begin_time")
+        past = record.HasField("end_time") or (action.step_number > number)
+        instances = _percent(step.instances, total) if step.instances else instances
+        weight = _percent(step.weight, 0) if step.weight else weight
+        check = checks.get(step.check, pb.RolloutCheck())
+        lasts_s = step.hold_s or ((check.duration_s or _CHECKED_S) if step.check else 0)
+        yield StepRow(
+            number=number,
+            words=_step_words(step),
+            state="now" if is_now else "past" if past else "ended" if begun else "coming",
+            record=record,
+            held=f"{span(action.step_ms / 1e3)} of {span(lasts_s)}" if is_now and lasts_s else "",
+            result=(action.check_result if is_now and step.check else "") or record.check_result,
+            bound=_check_words(check) if step.check and check.name else "",
+            instances=instances,
+            weight=weight,
+        )
+
+
+_CHECKED_S: Final = 300  # Nanny's default
+
+
+def _step_words(step: pb.RolloutStep) -> str:
+    """A step as a sentence's part."""
+    if step.hold_s:
+        return f"hold for {span(step.hold_s)}"
+    if step.promote:
+        return "wait for a person"
+    if step.check:
+        return f"check {step.check}"
+    many = step.instances if step.instances.endswith("%") else plural(int(step.instances or 0), "instance")
+    weight = f"{step.weight} of the usual weight"
+    return f"{many}, {weight}" if step.instances and step.weight else many if step.instances else weight
+
+
+def _check_words(check: pb.RolloutCheck) -> str:
+    bounds = [
+        f"{word} {value:g}"
+        for word, value, is_set in (
+            ("below", check.below, check.HasField("below")),
+            ("above", check.above, check.HasField("above")),
+        )
+        if is_set
+    ]
+    return f"{check.query} {' and '.join(bounds)}, for {span(check.duration_s or _CHECKED_S)}"
+
+
+def _percent(amount: str, total: int) -> float:
+    """`10%` as it is; `3` of `total`, 0 where that is not known."""
+    text = amount.removesuffix("%")
+    if not text.replace(".", "", 1).isdigit():
+        return 0.0
+    value = float(text) if amount.endswith("%") else 100.0 * float(text) / total if total else 0.0
+    return min(100.0, value)

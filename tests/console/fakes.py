@@ -104,6 +104,7 @@ class FakeNanny:
         self.history.insert(0, npb.HistoryEntry(what="ACTIVATING -> ACTIVE (done)", snapshot_id=OLD))
         for one in self.history:
             one.time.seconds = now - 9_000
+        self.rollout = npb.Rollout()
         self.control = npb.ControlState(process="nanny-1", acting="nanny-1", open=True)
 
     def methods(self) -> list[Method]:
@@ -118,6 +119,7 @@ class FakeNanny:
                 snapshot_id=r.snapshot_id, instance=self.rows
             ),
             npb.ListHistoryRequest: lambda r: npb.ListHistoryResponse(entry=self.history),
+            npb.GetRolloutRequest: lambda r: npb.GetRolloutResponse(rollout=self.rollout),
             npb.GetControlRequest: lambda r: npb.GetControlResponse(control=self.control),
         }
         orders = {
@@ -129,6 +131,8 @@ class FakeNanny:
             npb.CreateServiceRequest: (npb.CreateServiceResponse, UPLOAD),
             npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
             npb.ResumeActionsRequest: (npb.ResumeActionsResponse, OPERATE),
+            npb.PromoteRolloutRequest: (npb.PromoteRolloutResponse, UPLOAD),
+            npb.AbortRolloutRequest: (npb.AbortRolloutResponse, UPLOAD),
         }
         return [
             *(table.unary(kind, _reading(run), READ, SHOWN) for kind, run in reads.items()),
@@ -148,6 +152,34 @@ class FakeNanny:
         new.current, new.target, new.message = npb.CURRENT_STATE_ACTIVATING, npb.TARGET_ACTIVE, message
         new.action.CopyFrom(npb.ActionProgress(action="activate", number=3, batches_done=done // 2, message=message))
         new.action.location.add(location="test", total=20, done=done, under_way=2, failed=failed, left=1)
+        self._take_steps(new)
+
+    def _take_steps(self, new: npb.SnapshotState) -> None:
+        """It stands at the third of five steps and waits for a person; one instance is held against it."""
+        steps = [
+            npb.RolloutStep(instances="1", weight="5%"),
+            npb.RolloutStep(hold_s=600),
+            npb.RolloutStep(promote=True),
+            npb.RolloutStep(instances="50%"),
+            npb.RolloutStep(check="errors"),
+        ]
+        new.action.step.extend(steps)
+        new.action.step_number = 3
+        policy = self.web.info.rollout
+        policy.ClearField("check")
+        policy.check.add(name="errors", query="sum(rate(errors[5m]))", below=0.01, duration_s=120)
+        now = int(time.time())
+        run = self.rollout = npb.Rollout(snapshot_id=NEW, current=new.current, ordered=_by("ann", now - 900, HOSTILE))
+        run.order.id, run.order.target, run.order.outcome = "order-7", npb.TARGET_ACTIVE, npb.ORDER_OUTCOME_OPEN
+        run.begin_time.seconds, run.message = now - 880, "waits for a person"
+        run.batch.add(number=1, instances=1, instance=["web-0 (test)"], cms_task="reboot-1").ask_time.seconds = now - 880
+        for number, step in enumerate(steps[:3]):
+            one = run.step.add(step=step)
+            one.begin_time.seconds = now - 880 + 200 * number
+            if number < 2:
+                one.end_time.seconds = now - 680 + 200 * number
+        judged = run.judged.add(id="web-1", location="test", verdict="fell", message=HOSTILE, output=HOSTILE)
+        judged.time.seconds = now - 300
 
     def _known(self, service: str) -> npb.Service:
         if service != "web":

@@ -65,7 +65,8 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
         (f"/services/web/snapshots/{OLD}/target", {"instance": "web-1", "location": "test", "target": "PREPARED"})
     ],
     "/services/{service}/actions/{order}": [
-        (f"/services/web/actions/{order}", {"comment": "x"}) for order in ("pause", "resume", "stop")
+        (f"/services/web/actions/{order}", {"comment": "x", "order_id": "order-7", "step": "3"})
+        for order in ("pause", "resume", "promote", "abort", "stop")
     ],
     "/nodes/{node}/suspend": [("/nodes/node-0/suspend", {"cluster": "test", "hours": "1", "reason": "x"})],
     "/nodes/{node}/resume": [("/nodes/node-0/resume", {"cluster": "test"})],

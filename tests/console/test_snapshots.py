@@ -430,3 +430,48 @@ async def test_a_service_without_a_snapshot_gets_its_first_one(at: WithNanny) ->
     bad = (await at.browser.submit("/services/web/edit", {"content": "bad: [", "head": "", "step": "compare"})).text
     assert "bad: [\n</textarea>" in bad
     assert "line 1: is no description" in bad
+
+
+async def test_a_roll_out_shows_its_steps_weights_checks_and_whom_it_judged(at: WithNanny) -> None:
+    assert "The last roll-out" not in (await at.browser.get(PAGE)).text
+    at.nanny.roll_out(11)
+    page = (await at.browser.get(PAGE)).text
+    steps = [re.sub(r"<[^>]+>", "", one) for one in re.findall(r'<li class="(?:past|now|coming)".*?</li>', page)]
+    wanted = [
+        ("over", "1 instance, 5% of the usual weight"),
+        ("over", "hold for 10 min"),
+        ("now", "wait for a person"),
+        ("to come", "50%"),
+        ("to come", "check errors", "sum(rate(errors[5m])) below 0.01, for 2 min"),
+    ]
+    assert len(steps) == len(wanted)
+    for step, words in zip(steps, wanted, strict=True):
+        assert all(word in step for word in words), step
+    picture = page[page.index('<svg class="stairs"') :].partition("</svg>")[0]
+    heights = [float(one) for one in re.findall(r'class="(?:past|now|coming|weight)".*?height="([\d.]+)"', picture)]
+    assert heights == [3, 3, 3, 3, 3, 3, 30, 3, 30, 3]  # of 60: 1 of 20 instances, then a half; the weight stays
+    assert "was done and fell" in page
+    assert "What web-1 printed last" in page
+    assert "1 batch<" in page
+
+
+async def test_a_roll_out_that_is_over_shows_where_it_ended_and_cannot_be_promoted(at: WithNanny) -> None:
+    at.nanny.roll_out(11)
+    assert 'data-dialog="promote" data-order="order-7" data-step="3"' in (await at.browser.get(PAGE)).text
+    at.nanny.web.snapshot[2].ClearField("action")
+    order = at.nanny.rollout.order
+    order.outcome, order.message = npb.ORDER_OUTCOME_FAILED, "2 failed, 1 allowed"
+    page = (await at.browser.get(PAGE)).text
+    assert "ended here" in page
+    assert "2 failed, 1 allowed" in page
+    assert 'data-dialog="promote"' not in page
+    assert 'data-dialog="abort"' not in page
+
+
+async def test_promote_names_the_order_and_the_step_that_the_page_had(at: WithNanny) -> None:
+    at.nanny.roll_out(11)
+    await at.browser.submit("/services/web/actions/promote", {"order_id": "order-7", "step": "3", "comment": "fine"})
+    [(name, sent)] = at.nanny.orders
+    assert (name, sent.order_id, sent.step_number, sent.by.comment) == ("PromoteRollout", "order-7", 3, "fine")
+    answer = await at.browser.submit("/services/web/actions/abort", {"order_id": "order-7", "step": "third"})
+    assert answer.status_code == 400
