@@ -74,11 +74,34 @@ class EditPages:
             request_id=request_id(visit.form.get("request_id", "")),
         )
         failed: Trouble | None = None
-        if visit.form.get("step") == "store" and visit.form.get("compared") == content_mark(content):
+        step = visit.form.get("step")
+        if step in ("store", "prepare") and visit.form.get("compared") == content_mark(content):
             failed = await self._head_by_now(self._nanny, request) or await self._nanny.order("CreateSnapshot", request)
+            if failed is None and step == "prepare":
+                return await self._prepare(self._nanny, request)
             if failed is None or failed.kind == "denied":
                 return result_redirect(back, failed, "Stored as the new HEAD. It runs nowhere until you activate it.")
         return await self._comparison_page(self._nanny, visit, request, failed)
+
+    async def _prepare(self, nanny: NannyClient, stored: pb.CreateSnapshotRequest) -> Redirect:
+        """Order it PREPARED, and show its own page, where single instances get targets."""
+        service, made = stored.service_id, "Stored as the new HEAD"
+        asked = await nanny.snapshot(service, "")
+        head = good(asked, pb.GetSnapshotResponse()).snapshot
+        back = url("services", service, "snapshots")
+        if head.content != stored.content:
+            return Redirect(back, failed=f"{made}, but there is another HEAD by now: nothing was prepared.")
+        request = pb.SetTargetRequest(
+            service_id=service,
+            snapshot_id=head.id,
+            target=pb.TARGET_PREPARED,
+            by=stored.by,
+            request_id=f"{stored.request_id}-prepare",
+        )
+        if failed := await nanny.order("SetTarget", request):
+            return Redirect(back, failed=f"{made}, but not prepared: {failed.text}")
+        said = f"{made}; its files are brought to the nodes. Then \N{GEAR} runs it on one instance alone."
+        return Redirect(url("services", service, "snapshots", head.id), done=said)
 
     async def _head_by_now(self, nanny: NannyClient, request: pb.CreateSnapshotRequest) -> Trouble | None:
         """Nanny holds a description to the parent it names; the first one names none."""

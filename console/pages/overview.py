@@ -19,7 +19,7 @@ from console.views.instances import LastOutput, are_cut, is_crashing, last_outpu
 from console.views.locations import answers_except_silent, location_problems, locations, silent
 from console.views.repairs import dead_problem, fuses_out, walle_problems
 from console.views.repairs import incidents as incidents_of
-from console.views.rollouts import nanny_problems
+from console.views.rollouts import failed_services, nanny_problems
 from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
@@ -150,7 +150,10 @@ class ControllerProblems:
         listed, control = await asyncio.gather(nanny.services(), nanny.control())
         found = views.trouble_problems(troubles(listed, control))
         known = good(listed, npb.ListServicesResponse()).service
-        return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control)]
+        failed = failed_services(known)[:_EXPLAINED]
+        answers = await asyncio.gather(*map(nanny.rollout, failed))
+        ran = {one: good(answer, npb.GetRolloutResponse()).rollout for one, answer in zip(failed, answers, strict=True)}
+        return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control, ran)]
 
     async def disruptions(self, now_s: float) -> tuple[cpb.ListBudgetsResponse, list[views.Problem]]:
         """The budgets, and what is wrong; nothing where there is no CMS."""

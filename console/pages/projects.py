@@ -19,6 +19,7 @@ from console.pages.hosts import MISSING
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import hosts as views
 from console.views.disruptions import in_the_way
+from console.views.squares import squares_of
 from console.views.urls import url
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
@@ -27,6 +28,16 @@ _CREDITS: Final = re.compile(r"([\w.:-]{1,100})=(\d{1,6})")
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")  # Wall-E's rule
 _MAINTENANCE: Final = "-maintenance"
 _MARKS: Final = 50
+_MOST_HOSTS: Final = 500  # in the table of approvals
+_STEERING: Final[Mapping[int, tuple[str, ...]]] = {
+    ppb.SCENARIO_STAGE_WORKING: ("pause",),
+    ppb.SCENARIO_STAGE_PAUSED: ("continue", "retry"),
+}
+_STEERED: Final = {
+    "pause": "Nothing more begins; what is in work ends.",
+    "continue": "The next wave begins; hosts that failed go back to automation.",
+    "retry": "The hosts that failed are worked on again, then it goes on.",
+}
 _AUTOMATIONS: Final = ("healing", "dns")
 
 
@@ -47,6 +58,7 @@ class ProjectPages:
             Route("POST", "/scenarios", self.add_scenario),
             Route("POST", "/scenarios/{scenario}/end", self.end_scenario),
             Route("POST", "/scenarios/{scenario}/agree", self.agree),
+            Route("POST", "/scenarios/{scenario}/steer", self.steer),
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
@@ -76,6 +88,8 @@ class ProjectPages:
             "project": project,
             "answer": answer if is_there else None,
             "fuses": [("healing", fuse.healing), ("dns", fuse.dns)],
+            "repairs": views.limit_words(answer.project.max_repairs_per_host, "3 within 1 d"),
+            "incidents": views.incident_words(answer.project.incidents),
             "usage": None if isinstance(limits, Trouble) else limits.usage,
             "marks": list(reversed(fuse.mark))[:_MARKS],
             "forecast": None if isinstance(forecast, Trouble) else forecast,
@@ -136,6 +150,11 @@ class ProjectPages:
             "gives_up_s": views.gives_up_s(answer.scenario),
             "by_hand": await self._projects_to_confirm(self._walle, answer.scenario),
             "state": views.scenario_state(answer.scenario),
+            "domains": views.wave_domains(answer.scenario),
+            "rules": views.wave_rules(answer.scenario),
+            "squares": squares_of,
+            "steering": _STEERING.get(answer.scenario.stage, ()),
+            "hosts": sorted(answer.scenario.host, key=lambda one: one.name)[:_MOST_HOSTS],
             "verdict_of": views.verdict_of,
             "is_over": ppb.SCENARIO_STAGE_RETURNING <= answer.scenario.stage <= ppb.SCENARIO_STAGE_CANCELLED,
             "is_working": answer.scenario.stage == ppb.SCENARIO_STAGE_WORKING and bool(answer.scenario.switch),
@@ -162,6 +181,15 @@ class ProjectPages:
         )
         said = f"{'Refused' if refused else 'Agreed'} for {project}."
         return await self._order(url("scenarios", scenario), "AgreeScenario", request, said)
+
+    async def steer(self, visit: Visit, scenario: str) -> Redirect:
+        """Pause work in waves, go on, or try again what failed."""
+        word = visit.form.get("steering", "")
+        if f"STEERING_{word.upper()}" not in pb.Steering.keys()[1:]:
+            raise BadPageRequest(400, "steering: choose pause, continue or retry")
+        request = pb.SteerScenarioRequest(scenario=scenario, reason=orders.reason(visit))
+        request.steering = pb.Steering.Value(f"STEERING_{word.upper()}")  # type: ignore[assignment,unused-ignore]
+        return await self._order(url("scenarios", scenario), "SteerScenario", request, _STEERED[word])
 
     async def add_scenario(self, visit: Visit) -> Redirect:
         """Maintenance of a switch."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from console.views.urls import url
-from console.views.words import seconds
+from console.views.words import plural, seconds, span
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as pb
@@ -135,6 +135,91 @@ def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
 def gives_up_s(scenario: ppb.Scenario) -> float:
     """When it gives up unless all have agreed; 0: it does not wait for approval."""
     return seconds(scenario.created) + _ASKS_S if scenario.stage == ppb.SCENARIO_STAGE_ASKING else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class WaveHost:
+    """A host of work in waves. `kind`: its square in the picture."""
+
+    name: str
+    level: str
+    word: str
+    kind: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class WaveDomain:
+    """Hosts of one rack, switch or data centre, or all, where waves are of any; `done`: back, or over without work."""
+
+    name: str
+    hosts: list[WaveHost]
+    done: int
+
+
+_WAVE_ORDER: Final = {"failed": 0, "way": 1, "wait": 2, "left": 3, "done": 4}
+
+
+def wave_domains(scenario: ppb.Scenario) -> list[WaveDomain]:
+    """Work in waves, place by place in the order of the work; nothing for work on a switch."""
+    if scenario.kind in (ppb.SCENARIO_KIND_UNSPECIFIED, ppb.SCENARIO_KIND_SWITCH_MAINTENANCE):
+        return []
+    grouped: dict[str, list[WaveHost]] = defaultdict(list)
+    for one in scenario.host:
+        grouped[one.domain if scenario.by_domain else ""].append(_wave_host(one))
+    return [
+        WaveDomain(
+            name,
+            sorted(hosts, key=lambda one: (_WAVE_ORDER[one.kind], one.name)),
+            sum(one.kind in ("done", "left") for one in hosts),
+        )
+        for name, hosts in grouped.items()
+    ]
+
+
+def _wave_host(one: ppb.ScenarioHost) -> WaveHost:
+    """As Wall-E counts it."""
+    if one.accepted:
+        level, word, kind = "warn", "failed, and a person went on", "failed"
+    elif one.outcome == hpb.OUTCOME_DONE:
+        level, word, kind = "good", "back", "done"
+    elif one.outcome == hpb.OUTCOME_FAILED and one.operation_id:
+        level, word, kind = "bad", "failed", "failed"
+    elif one.outcome:
+        level, word, kind = "note", "not worked on", "left"
+    elif one.ended_ms:
+        level, word, kind = "busy", "the work is done, not back yet", "way"
+    elif one.operation_id or one.due:
+        level, word, kind = "busy", "in work", "way"
+    else:
+        level, word, kind = "unknown", "to come", "wait"
+    return WaveHost(one.name, level, word, kind, one.problem)
+
+
+def wave_rules(scenario: ppb.Scenario) -> str:
+    """How large a wave is, of what, what stops the work, and what shows that a host is back."""
+    size = scenario.wave_size or str(scenario.at_once or 1)
+    many = f"{size} of all hosts" if size.endswith("%") else plural(int(size), "host") if size.isdigit() else size
+    place = {"dc": "data centre"}.get(scenario.by_domain, scenario.by_domain)
+    most = scenario.max_failures
+    stops = (
+        f"more than {most} failed" if most else "any failed in the first wave, or later more than 10% of those begun"
+    )
+    back = "when nothing fails on it" if scenario.verify == "none" else "when somebody reported it fine since"
+    return f"{many} at a time{f', of one {place}' if place else ''}. It stops once {stops}. A host is back {back}."
+
+
+def limit_words(limit: ppb.Limit, otherwise: str) -> str:
+    """`3 within 1 d`, the pairs joined."""
+    return " and ".join(f"{one.count} within {span(one.period_s)}" for one in limit.pair) or otherwise
+
+
+def incident_words(bounds: ppb.IncidentBounds) -> str:
+    """When a place is left alone, and until when; Wall-E's defaults where nothing is set."""
+    begins = bounds.begins_percent or 50
+    ends = bounds.ends_percent or begins // 2
+    least = plural(bounds.min_hosts or 3, "host")
+    return f"at least {least} and more than {begins}% of them fail, until at most {ends}% do"
 
 
 def switches(hosts: Iterable[pb.GetHostResponse]) -> list[str]:

@@ -171,6 +171,7 @@ def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float, *, is_cu
     places = {(one.node_name, one.instance_id) for one in lately}
     nodes = sorted({node for node, _ in places})
     still = sorted({node for node, name in places if not last[node, name].ready})
+    where = frozenset(still or nodes)
     least = "at least " if is_cut and seconds(moves[-1].time) > now_s - 3_600 else ""
     title = f"{least}{plural(len(lately), 'expiry')} in the last hour, on {plural(len(nodes), 'node')}"
     silent = (
@@ -180,6 +181,6 @@ def expiry_problem(moves: Sequence[admin_pb2.Transition], now_s: float, *, is_cu
         again = sum(last[place].ready for place in places)
         more = f" {plural(again, 'instance is', 'instances are')} ready again." if again else ""
         since_s = seconds(lately[0].time)
-        return [Problem("warn", title, silent + more, "Is a node down, or its network?", "/events", since_s)]
+        return [Problem("warn", title, silent + more, "Is a node down, or its network?", "/events", since_s, on=where)]
     healed_s = max(seconds(last[place].time) for place in places)
-    return [Problem("note", f"{title}: all are ready again", silent, "", "/events", healed_s)]
+    return [Problem("note", f"{title}: all are ready again", silent, "", "/events", healed_s, on=where)]

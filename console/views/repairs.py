@@ -123,7 +123,7 @@ def scenario_problem(one: ppb.Scenario, now_s: float) -> Problem | None:
             asked, since_s = f"Asked for by {one.by}. Its page says who blocks it.", seconds(one.created)
             return Problem("note", title, one.message, asked, href, since_s, group=one.group_id)
         case ppb.SCENARIO_STAGE_PAUSED:
-            ways = f"`walle scenarios continue`, `retry` or `cancel {one.id}`"
+            ways = "Continue, retry what failed, or cancel it on its page."
             title = f"{one.id}: planned work has stopped"
             return Problem("warn", title, one.message, ways, href, group=one.group_id)
         case ppb.SCENARIO_STAGE_WORKING:

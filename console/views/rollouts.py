@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from console.views.instances import LastOutput
 from console.views.problems import Problem
 from console.views.snapshots import current_of, has_failed, short, target_of
 from console.views.urls import url
@@ -22,9 +23,33 @@ _OUTCOMES: Final = {
 }
 
 
-def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | None) -> list[Problem]:
-    """Orders that failed, services that are stuck, paused or drift; a Nanny that does not act."""
-    found = [problem for one in services for problem in _of_service(one)]
+def failed_services(services: Iterable[pb.Service]) -> list[str]:
+    """Services whose roll-out failed."""
+    return [
+        one.id
+        for one in services
+        if any(has_failed(state) and state.target == pb.TARGET_ACTIVE for state in one.snapshot)
+    ]
+
+
+def judged_output(rollout: pb.Rollout) -> LastOutput | None:
+    """What the first of the judged instances that printed something printed last."""
+    printed = next((one for one in rollout.judged if one.output), None)
+    if printed is None:
+        return None
+    href = url("instances", printed.location, printed.id)
+    return LastOutput(printed.id, href, printed.message, printed.output, printed.time)
+
+
+def nanny_problems(
+    services: Iterable[pb.Service], control: pb.ControlState | None, rollouts: Mapping[str, pb.Rollout] | None = None
+) -> list[Problem]:
+    """Orders that failed, services that are stuck, paused or drift; a Nanny that does not act.
+
+    `rollouts`: the last one of some services, for what its instances printed.
+    """
+    ran = rollouts or {}
+    found = [problem for one in services for problem in _of_service(one, ran.get(one.id, pb.Rollout()))]
     if control is not None and not control.open:
         found.append(
             Problem(
@@ -42,9 +67,13 @@ def nanny_problems(services: Iterable[pb.Service], control: pb.ControlState | No
     return found
 
 
-def _of_service(one: pb.Service) -> list[Problem]:
+def _of_service(one: pb.Service, ran: pb.Rollout) -> list[Problem]:
     href = url("services", one.id, "snapshots")
-    found = [_failure_problem(one.id, state, href) for state in one.snapshot if has_failed(state)]
+    found = [
+        _failure_problem(one.id, state, href, judged_output(ran) if state.snapshot_id == ran.snapshot_id else None)
+        for state in one.snapshot
+        if has_failed(state)
+    ]
     if one.state == pb.SERVICE_STATE_BROKEN and not found:
         since = max((seconds(s.current_since) for s in one.snapshot), default=0.0)
         ways = "Roll back on its page, or activate a better snapshot."
@@ -65,7 +94,7 @@ def _of_service(one: pb.Service) -> list[Problem]:
     return found
 
 
-def _failure_problem(service: str, state: pb.SnapshotState, href: str) -> Problem:
+def _failure_problem(service: str, state: pb.SnapshotState, href: str, output: LastOutput | None) -> Problem:
     """A snapshot that rests half way to its target."""
     name, target = short(state.snapshot_id), target_of(state.target)
     is_rollout = state.target == pb.TARGET_ACTIVE
@@ -78,6 +107,7 @@ def _failure_problem(service: str, state: pb.SnapshotState, href: str) -> Proble
         f"Retry{back} on its page. Again: `nanny target {service} {target.lower()} {state.snapshot_id}`",
         href,
         seconds(state.current_since),
+        output=output,
     )
 
 

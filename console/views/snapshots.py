@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from console.views.squares import MOST_SQUARES, Square, squares_of
 from console.views.urls import url
 from console.views.words import HASH_CHARS, seconds
 from nannypb.v1 import service_pb2 as pb
@@ -194,26 +195,11 @@ def target_of(target: pb.Target) -> str:
     return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
 
 
-@dataclass(frozen=True, slots=True)
-class Square:
-    """One instance in the picture of a roll-out."""
-
-    x: int
-    y: int
-    kind: str
-
-
-_PER_LINE: Final = 40
-_MOST_SQUARES: Final = 400
-
-
 def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
     """An instance each, in the order done, under way, failed, left, waiting; with the height. None where too many."""
     waiting = max(0, one.total - one.done - one.under_way - one.failed - one.left)
     parts = (("done", one.done), ("way", one.under_way), ("failed", one.failed), ("left", one.left), ("wait", waiting))
-    kinds = [kind for kind, count in parts for _ in range(count)] if one.total <= _MOST_SQUARES else []
-    made = [Square(at % _PER_LINE * 14, at // _PER_LINE * 14, kind) for at, kind in enumerate(kinds)]
-    return made, (len(kinds) + _PER_LINE - 1) // _PER_LINE * 14
+    return squares_of(kind for kind, count in parts for _ in range(min(count, MOST_SQUARES + 1)))
 
 
 def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:

@@ -19,6 +19,7 @@ ORDER = Rule("change projects and hosts", frozenset({Role.UPLOADER, Role.OPERATO
 _ORDERS = (
     *(pb.SwitchAutomationRequest, pb.SetHostStateRequest, pb.StartOperationRequest),
     *(pb.CancelOperationRequest, pb.AddScenarioRequest, pb.EndScenarioRequest, pb.AgreeScenarioRequest),
+    pb.SteerScenarioRequest,
 )
 
 
@@ -57,6 +58,19 @@ class FakeWalle:
         waits = self.scenario.host.add(name="host-02").task.add(cms="default", verdict=hpb.VERDICT_IN_PROCESS)
         waits.message = f"web has no room; bob holds rack-7 {HOSTILE}"
         self.scenario.host.add(name="host-04").by_hand.append("https://cms.example")
+
+    def work_in_waves(self) -> None:
+        """A mass reboot by racks: one rack is over, a host of the next one failed, and it has stopped."""
+        one = self.scenario
+        one.ClearField("host")
+        one.kind, one.stage, one.switch = ppb.SCENARIO_KIND_REBOOT, ppb.SCENARIO_STAGE_PAUSED, ""
+        one.wave_size, one.by_domain, one.message = "10%", "rack", "1 of 4 failed: host-03"
+        for number in range(6):
+            host = one.host.add(name=f"host-{number:02}", domain=f"rack-{number // 2}", operation_id=f"op-{number}")
+            if number < 3:
+                host.outcome = hpb.OUTCOME_DONE
+        one.host[3].outcome, one.host[3].problem = hpb.OUTCOME_FAILED, f"kernel panic {HOSTILE}"
+        one.host[4].operation_id = one.host[5].operation_id = ""
 
     def methods(self) -> list[Method]:
         """What it serves."""

@@ -172,7 +172,9 @@ class FakeNanny:
         run = self.rollout = npb.Rollout(snapshot_id=NEW, current=new.current, ordered=_by("ann", now - 900, HOSTILE))
         run.order.id, run.order.target, run.order.outcome = "order-7", npb.TARGET_ACTIVE, npb.ORDER_OUTCOME_OPEN
         run.begin_time.seconds, run.message = now - 880, "waits for a person"
-        run.batch.add(number=1, instances=1, instance=["web-0 (test)"], cms_task="reboot-1").ask_time.seconds = now - 880
+        run.batch.add(number=1, instances=1, instance=["web-0 (test)"], cms_task="reboot-1").ask_time.seconds = (
+            now - 880
+        )
         for number, step in enumerate(steps[:3]):
             one = run.step.add(step=step)
             one.begin_time.seconds = now - 880 + 200 * number

@@ -127,7 +127,7 @@ async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> 
         serving(cms.methods(), own) as address,
         secured_console(files, "reader/anna", cms=address) as (browser, _),
     ):
-        assert "Freeze…" not in (await browser.get("/disruptions")).text
+        assert "Stop approvals…" not in (await browser.get("/disruptions")).text
         assert "Extend…" not in (await browser.get("/disruptions/rack-7")).text
         assert "…" not in (await browser.get("/windows")).text
         for path in ("/cms/freeze", "/disruptions/rack-7/end", "/windows/freeze"):
@@ -135,4 +135,4 @@ async def test_a_reader_sees_no_order_and_a_forged_one_fails(tmp_path: Path) -> 
             assert "Nothing was done" in await browser.flash()
         assert cms.orders == []
         await browser.submit("/signin", {"token": files.issuer.token("operator"), "to": "/"})
-        assert "Freeze…" in (await browser.get("/disruptions")).text
+        assert "Stop approvals…" in (await browser.get("/disruptions")).text

@@ -92,6 +92,9 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/scenarios/{scenario}/end": [
         ("/scenarios/s1-upgrade/end", {"done": done, "reason": "x"}) for done in ("yes", "no")
     ],
+    "/scenarios/{scenario}/steer": [
+        ("/scenarios/s1-upgrade/steer", {"steering": word, "reason": "x"}) for word in ("pause", "continue", "retry")
+    ],
     "/scenarios/{scenario}/agree": [("/scenarios/s1-upgrade/agree", {"project": "search", "reason": "x"})],
 }
 _SIGNING: Final = {"/signin", "/signout"}

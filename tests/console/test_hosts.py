@@ -17,6 +17,7 @@ from tests.console.scene import HOSTILE, WithController, check_absence, cloud, s
 from tests.support.secured import Secured
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import project_pb2 as ppb
+from wallepb.v1 import service_pb2 as pb
 
 PAGES = (
     *("/hosts", "/hosts/host-01", "/hosts/host-02", "/hosts/host-04", "/projects", "/projects/search"),
@@ -251,3 +252,30 @@ async def test_work_on_a_switch_is_one_line_with_its_tasks_and_a_dark_rack_with_
         assert "and 2 things of the same cause" in page
         assert not [one for one in titles if one.startswith("cart:")], titles
         assert "cart: 1 of 4 instances ready" in page
+
+
+async def test_work_in_waves_shows_each_place_what_failed_and_the_ways_on(at: WithWalle) -> None:
+    at.walle.work_in_waves()
+    page = (await at.browser.get("/scenarios/s1-upgrade")).text
+    assert HOSTILE not in page
+    told = html.unescape(re.sub(r"<[^>]+>", "", page))
+    assert "10% of all hosts at a time, of one rack. It stops once any failed in the first wave" in told
+    places = re.findall(r'<div class="place">.*?</svg>', page, re.DOTALL)
+    kinds = [re.findall(r'<(?:rect|path) class="(\w+)"', place) for place in places]
+    assert kinds == [["done", "done"], ["failed", "done"], ["wait", "wait"]]
+    assert f"kernel panic {HOSTILE}" in told
+    assert re.findall(r'data-dialog="(continue|retry|pause)"', page) == ["continue", "retry"]
+    await at.browser.submit("/scenarios/s1-upgrade/steer", {"steering": "retry", "reason": "new kernel"})
+    [(name, sent)] = at.walle.orders
+    assert (name, sent.scenario, sent.steering) == ("SteerScenario", "s1-upgrade", pb.STEERING_RETRY)
+
+
+async def test_a_project_says_how_its_repairs_are_bounded(at: WithWalle) -> None:
+    page = (await at.browser.get("/projects/search")).text
+    assert "Of one host at most 3 within 1 d repairs begin" in page
+    assert "once at least 3 hosts and more than 50% of them fail, until at most 25% do" in page
+    at.walle.project.project.max_repairs_per_host.pair.add(period_s=7_200, count=5)
+    at.walle.project.project.incidents.min_hosts = 8
+    page = (await at.browser.get("/projects/search")).text
+    assert "Of one host at most 5 within 2 h repairs begin" in page
+    assert "once at least 8 hosts" in page

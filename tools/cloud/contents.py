@@ -24,6 +24,7 @@ from wallepb.v1.service_stubs import WalleServiceStub
 
 PROJECT: Final = "cloud"
 SERVICE: Final = "shop"
+LAB: Final = "lab"  # a project of Wall-E with a fuse that has tripped
 SWITCH: Final = "s-east-r3"
 SCENARIO: Final = "NET-7"
 _FIRST_NODE: Final = 6  # of the service: neither the dark rack, nor that of the switch, has any of it
@@ -60,8 +61,8 @@ async def second_version(started: Mapping[str, str]) -> None:
 
 async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[None]]) -> None:
     """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end again and again
-    stopped itself at its canary, and a switch upgrade waits for a host that somebody holds and for the services below
-    their floor.
+    stopped itself at its canary, a switch upgrade waits for a host that somebody holds and for the services below
+    their floor, and more disks failed in another project than its fuse lets pass.
 
     `darken`: returns when the rack's instances have expired, so that the upgrade finds no room.
     """
@@ -79,6 +80,7 @@ async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[Non
         held = cpb.Task(id="move-east-n10", action="power-off", host=[_MOVED], issuer="bob", type="manual")
         held.comment = "bob: moved to another row"
         await CmsServiceStub(cms).CreateTask(cpb.CreateTaskRequest(task=held))
+        await _trip(WalleServiceStub(walle), started["cms"])
         await darken()
         request = wpb.AddScenarioRequest(scenario=SCENARIO, kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch=SWITCH)
         request.ticket, request.reason = SCENARIO, "new firmware"
@@ -86,14 +88,35 @@ async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[Non
 
 
 async def _add_hosts(walle: Any, cms: str) -> None:
-    project = ppb.Project(id=PROJECT, name="The whole cloud", cms=[ppb.Cms(url=f"http://{cms}", version="v1.4")])
-    await _taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
+    await _add_project(walle, ppb.Project(id=PROJECT, name="The whole cloud"), cms)
     for host, place in sites().items():
-        request = wpb.AddHostRequest(host=host, project=PROJECT)
-        request.location.dc, request.location.rack, request.location.switch = (
-            place[name] for name in ("dc", "rack", "switch")
-        )
-        await _taken(walle.AddHost, request)
+        await _add_host(walle, PROJECT, host, place)
+
+
+async def _add_project(walle: Any, project: ppb.Project, cms: str) -> None:
+    project.cms.add(url=f"http://{cms}", version="v1.4")
+    await _taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
+
+
+async def _add_host(walle: Any, project: str, host: str, place: Mapping[str, str]) -> None:
+    request = wpb.AddHostRequest(host=host, project=project)
+    request.location.dc, request.location.rack, request.location.switch = (
+        place[name] for name in ("dc", "rack", "switch")
+    )
+    await _taken(walle.AddHost, request)
+
+
+async def _trip(walle: Any, cms: str) -> None:
+    """A project without instances, whose limit lets one host with a bad disk pass in a day: three have one."""
+    project = ppb.Project(id=LAB, name="The laboratory")
+    project.limits["disk"].pair.add(period_s=86_400, count=1)
+    await _add_project(walle, project, cms)
+    report = wpb.ReportChecksRequest()
+    for number in range(1, 4):
+        host, rack = f"lab-n{number}", f"lab-r{number}"
+        await _add_host(walle, LAB, host, {"dc": "east", "rack": rack, "switch": f"s-{rack}"})
+        report.hosts.add(host=host).check.add(name="disk", failing=True, text="2 sectors cannot be read")
+    await _taken(walle.ReportChecks, report)
 
 
 async def _taken(call: Any, request: Any) -> None:

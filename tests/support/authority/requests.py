@@ -354,6 +354,7 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "POST /scenarios": ("/scenarios", {**_SAID, "switch": "s1", "scenario": "work-s1", "ticket": "T-1"}),
     "POST /scenarios/{scenario}/end": ("/scenarios/work-n1/end", _SAID),
     "POST /scenarios/{scenario}/agree": ("/scenarios/work-n1/agree", {**_SAID, "project": "web"}),
+    "POST /scenarios/{scenario}/steer": ("/scenarios/work-n1/steer", {**_SAID, "steering": "pause"}),
     "GET /events": ("/events", {}),
     "GET /signin": ("/signin", {}),
     "POST /signin": ("/signin", {"token": "forged", "to": "/"}),
