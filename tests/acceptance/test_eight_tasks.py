@@ -1,4 +1,4 @@
-"""Eight tasks in the console of `make cloud TROUBLE=1`, in a real browser, as somebody does them who begins at Problems.
+"""Eight tasks in the console of `make cloud TROUBLE=1`, in a real browser, by somebody who begins at Problems.
 
 Counted are clicks and keys. What a person needs for them is estimated by the keystroke-level model of Card, Moran and
 Newell: 1.35 s to make up one's mind, 1.1 s to point and 0.2 s to press for each click, 0.28 s for each key. Reading is
