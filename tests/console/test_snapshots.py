@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
 import re
 import time
@@ -475,3 +476,29 @@ async def test_promote_names_the_order_and_the_step_that_the_page_had(at: WithNa
     assert (name, sent.order_id, sent.step_number, sent.by.comment) == ("PromoteRollout", "order-7", 3, "fine")
     answer = await at.browser.submit("/services/web/actions/abort", {"order_id": "order-7", "step": "third"})
     assert answer.status_code == 400
+
+
+async def test_a_failed_roll_out_in_problems_has_what_its_instance_printed(at: WithNanny) -> None:
+    at.nanny.roll_out(11)
+    new = at.nanny.web.snapshot[2]
+    new.ClearField("action")
+    new.current, at.nanny.rollout.judged[0].output = npb.CURRENT_STATE_BROKEN, "cannot open /etc/search/index"
+    page = (await at.browser.get("/")).text
+    assert "web: the roll-out failed" in page
+    assert "What web-1 printed last" in page
+    assert "cannot open /etc/search/index" in page
+
+
+async def test_what_is_stored_can_be_prepared_at_once_and_its_instances_are_shown(at: WithNanny) -> None:
+    """Unless it is no longer HEAD when that comes."""
+    content = "memory: 4\n"
+    mark = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
+    form = {"step": "prepare", "content": content, "head": NEW, "compared": mark, "comment": "more"}
+    await at.browser.submit("/services/web/edit", form)
+    assert "there is another HEAD by now" in await at.browser.flash()
+    assert [name for name, _ in at.nanny.orders] == ["CreateSnapshot"]
+    at.nanny.snapshots[0].content = content.encode()
+    answer = await at.browser.submit("/services/web/edit", form)
+    assert answer.headers["location"] == f"/services/web/snapshots/{NEW}"
+    name, sent = at.nanny.orders[-1]
+    assert (name, sent.snapshot_id, sent.target, sent.by.comment) == ("SetTarget", NEW, npb.TARGET_PREPARED, "more")

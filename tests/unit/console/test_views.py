@@ -193,6 +193,13 @@ def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
     assert over.title == "2 expiries in the last hour, on 1 node: all are ready again"
 
 
+def test_expiries_of_a_rack_that_fails_are_of_that_cause() -> None:
+    rack = problems.Problem("bad", "rack r1 fails together", "", place=frozenset({"n1", "n2"}))
+    expiries = problems.expiry_problem([_move("a", 9_500, ready=False)], 10_000)
+    [found] = problems.fold_causes([*expiries, rack])
+    assert [one.title for one in found.holds] == ["1 expiry in the last hour, on 1 node"]
+
+
 def test_a_service_of_which_a_silent_location_has_some_is_not_said_to_lack_them() -> None:
     shop = pb.InstanceCount(key="shop", total=8, ready=8)
     floors, totals = {"shop": 11}, {"shop": 12}
