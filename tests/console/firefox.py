@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Final
 
-import axe_playwright_python
+import axe_playwright_python  # type: ignore[import-untyped]
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 

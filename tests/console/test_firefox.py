@@ -67,7 +67,9 @@ async def test_a_change_appears_and_an_order_is_given_with_mouse_and_keyboard() 
         await shown.press(*"new disks", _ENTER)
         await shown.see("Nothing on node-0 expires for 2 hours")
         assert (await at.client.admin.list_suspensions()).suspensions[0].reason == "new disks"
+        await shown.until("document.readyState === 'complete'")
         await shown.press("/")
+        await shown.until("document.activeElement.id === 'find'")
         await shown.press(*"web-2", _ENTER)
         await shown.until("location.pathname.endsWith('/instances/test/web-2')")
         assert shown.faults == []
