@@ -19,16 +19,14 @@ from hq.installation import authority, tokens
 from hq.installation.authority import CertificateAuthority, CertificateRequest
 from hq.installation.files import write_atomically, write_once
 from hq.installation.plan import BadPlan, InstallationPlan
+from hq.installation.readers import CHECKED, POLICIES, read_config
 from hq.installation.servers import SERVERS, ServerNeeds
 from hq.installation.settings import settings_of
 from hq.installation.tokens import TokenRequest, TokenSigner
-from serving.auth import policy
-from serving.auth.revocations import parse_revoked
 from serving.auth.watched_files import BadSecurity
 
 AUDIENCES: Final = ("hq", "federated", "cms", "nanny", "walle", "recorder", "console", "gateway")
-# Yours: written once. Policies name an identity of the trust domain, and who has all rights.
-_POLICIES: Final = ("hq", "hq-cms", "hq-federated", "hq-nanny", "hq-walle")
+# Yours: written once, beside the policies.
 _CONFIG: Final = ("revoked.yaml", "sites.yaml", "walle.yaml", "federated.yaml")
 _RULES: Final = ("alerts.yml", "cms.yml", "nanny.yml", "walle.yml")
 _SESSION_KEY_BYTES: Final = 32
@@ -45,16 +43,15 @@ class WrittenFiles:
 
 
 def check_config(folder: Path) -> None:
-    """Read, as servers do, what says who may do what: they would keep the old contents, and tell only their log.
+    """Read, as servers do, what they read anew: they would keep the old contents, and tell only their log.
 
     Raises BadPlan, OSError.
     """
-    readers = {"revoked.yaml": parse_revoked, **{f"policies/{name}.yaml": policy.parse for name in _POLICIES}}
-    for name, parse in readers.items():
+    for name in CHECKED:
         path = folder / "config" / name
         try:
             if path.exists():
-                parse(path.read_bytes())
+                read_config(name, path.read_bytes())
         except BadSecurity as error:
             end = "" if str(error).endswith("?") else "."
             raise BadPlan(f"{path}: {error}{end} Nothing was written.") from None
@@ -115,7 +112,7 @@ class InstallationFolder:
 
     def _write_config(self) -> None:
         config, values = self._path / "config", settings_of(self._plan)
-        for name in _POLICIES:
+        for name in POLICIES:
             text = self._text("policies", f"{name}.yaml")
             text = text.replace("hq.example", self._plan.trust_domain).replace("ops/ada", self._plan.admin)
             text = text.replace("/agent/{node}", f"/{self._plan.agents}/{{node}}")

@@ -21,8 +21,10 @@ _OWN: Final = ("etc", "var", "run", "opt", "root", "usr/local/bin")
 _OWN_OF_OPERATORS: Final = ("etc/systemd/system", "var/log", "run")
 _TOOLS: Final = ("unshare", "nsenter", "setpriv", "ip", "systemd-sysusers")
 _SSH: Final = f"""#!{sys.executable}
-# ssh root@MACHINE COMMAND: MACHINE is a name or an address.
+# ssh [-o OPTION]... root@MACHINE COMMAND: MACHINE is a name or an address.
 import os, pathlib, sys
+while sys.argv[1] == "-o":
+    del sys.argv[1:3]
 machine = sys.argv[1].removeprefix("root@")
 pid = pathlib.Path("HOLDERS", machine).read_text()
 os.chdir("/")

@@ -18,7 +18,7 @@ from walle.executors.values import check_argument, fields_in
 from walle.fuses.limits import GLOBAL_NAMES, BadLimit, Limits, parse_limit
 from walle.notices import SmtpServer, why_not_notified
 from walle.outgoing.destinations import AllowedEndpoint, CmsEndpoint, Controllers, Destinations, parse_url
-from walle.process.fields import BadConfig, check_names, read_all, read_fields
+from walle.process.fields import BadConfig, Folder, check_names, read_all, read_fields
 from walle.tables import KINDS
 from wallepb.v1.host_pb2 import OperationKind
 from wallepb.v1.project_pb2 import Recipient, Severity
@@ -69,14 +69,19 @@ class FileConfig:
 
 def load(path: Path) -> FileConfig:
     """Raises BadConfig, OSError."""
+    return parse(path.read_bytes(), path.parent)
+
+
+def parse(text: bytes, folder: Folder) -> FileConfig:
+    """Raises BadConfig."""
     try:
-        content = yamltext.load(path.read_text()) or {}
+        content = yamltext.load(text) or {}
     except yamltext.BadYaml as error:
         raise BadConfig(f"is not valid YAML: {error}") from None
     _check_age(content)
     check_names("", content, SECTIONS)
-    destinations = _destinations(content, path.parent)
-    executors = {name: _executor(name, one, destinations, path.parent) for name, one in _section(content, "executors")}
+    destinations = _destinations(content, folder)
+    executors = {name: _executor(name, one, destinations, folder) for name, one in _section(content, "executors")}
     return FileConfig(
         global_limits={name: _limit(name, one) for name, one in _section(content, "automation")},
         executors=executors,
@@ -85,7 +90,7 @@ def load(path: Path) -> FileConfig:
         },
         destinations=destinations,
         agent_checks=_checks(content.get("agent_checks", [])),
-        smtp=_smtp(content.get("smtp"), path.parent),
+        smtp=_smtp(content.get("smtp"), folder),
         recipients=tuple(_recipients(content, destinations)),
     )
 
@@ -99,7 +104,7 @@ def _check_age(content: Any) -> None:
         )
 
 
-def _destinations(content: Mapping[str, Any], folder: Path) -> Destinations:
+def _destinations(content: Mapping[str, Any], folder: Folder) -> Destinations:
     controllers = read_all("redfish", content.get("redfish") or [], Controllers, folder)
     for number, one in enumerate(controllers):
         _check_pair(f"redfish[{number}].", user=one.user, password_file=one.password)
@@ -117,7 +122,7 @@ def _check_pair(where: str, **both: str) -> None:
         raise BadConfig(f"{where}{missing[0]}: is missing")
 
 
-def _executor(name: str, given: Any, destinations: Destinations, folder: Path) -> ExecutorConfig:
+def _executor(name: str, given: Any, destinations: Destinations, folder: Folder) -> ExecutorConfig:
     where = f"executors.{name}"
     if not isinstance(given, Mapping) or given.get("type") not in _KINDS:
         raise BadConfig(f"{where}.type: write one of {', '.join(_KINDS)}")
@@ -212,7 +217,7 @@ def _executor_name(kind: str, name: Any, executors: Mapping[str, ExecutorConfig]
     return str(name)
 
 
-def _smtp(given: Any, folder: Path) -> SmtpServer | None:
+def _smtp(given: Any, folder: Folder) -> SmtpServer | None:
     if given is None:
         return None
     with_port = {"port": 25, **given} if isinstance(given, Mapping) else given

@@ -212,7 +212,7 @@ def _uri_of(certificate: Path) -> str:
     [
         (("--location", "ams", *_JOINING[2:]), "", "--location ams: is the name of the one in"),
         ((*_JOINING[:3], "fra-1=10.0.0.1", *_JOINING[4:]), "", "10.0.0.1: is a machine of"),
-        (_JOINING, "locations: [ams]", "federated.yaml: write `locations:`, and below it each location"),
+        (_JOINING, "locations: [ams]", "federated.yaml: locations: expected a mapping"),
         (_JOINING, "locations: {ams: {replicas: [10.0.0.1:7071]}}", "add below `locations`: fra: {replicas: [10.0.1.1"),
     ],
 )
@@ -293,6 +293,11 @@ def test_machines_for_a_folder_that_is_there_are_refused_with_the_command_that_a
         ("revoked.yaml", "subject: [ops/eve]", "subject: unknown key; did you mean subjects?"),
         ("revoked.yaml", "subjects: [", "is not valid YAML"),
         ("policies/hq-cms.yaml", "role: {}", "role: unknown setting"),
+        ("sites.yaml", "hosts: {n: {rak: r1}}", "hosts.n.rak: unknown setting; known settings: dc, rack"),
+        ("sites.yaml", "hosts: {}\nhosts: {}", "is not valid YAML: duplicate key, line 1"),
+        ("walle.yaml", "automation: {max_dead_hosts: [10]}", "automation.max_dead_hosts: "),
+        ("walle.yaml", "redfish: [{match: 10.7.0.0/16, usr: hq}]", "redfish[0].usr: unknown setting"),
+        ("federated.yaml", "locations: {ams: {replica: [a:1]}}", "locations.ams.replica: unknown setting; "),
     ],
 )
 def test_what_servers_would_not_read_is_refused_before_anything_is_written(
@@ -312,6 +317,31 @@ def test_what_servers_would_not_read_is_refused_before_anything_is_written(
         assert said in output
         assert output.endswith(" Nothing was written.\n")
     assert contents(tmp_path) == before
+
+
+def test_secrets_that_are_on_walles_machines_are_not_looked_for_here(tmp_path: Path) -> None:
+    folder = tmp_path / "ams"
+    assert run_init(str(folder), *_ASKED)[0] == 0
+    (folder / "config/walle.yaml").write_text(
+        "redfish: [{match: 10.7.0.0/16, user: hq, password_file: bmc.password, ca_file: bmc-ca.crt}]\n"
+    )
+    assert run_init(str(folder))[0] == 0
+
+
+def test_a_machine_that_is_off_is_given_up_and_the_others_are_copied_to(tmp_path: Path) -> None:
+    written(tmp_path / "ams")
+    ssh = tmp_path / "bin/ssh"
+    ssh.parent.mkdir()
+    ssh.write_text(
+        f"#!/bin/sh\ncat >/dev/null\necho $* >>{tmp_path}/asked\ncase $* in *root@10.0.0.1\\ *) exit 255;; esac\n"
+    )
+    ssh.chmod(0o755)
+    environment = {"PATH": f"{ssh.parent}:/usr/bin:/bin"}
+    done = subprocess.run(tmp_path / "ams/distribute", env=environment, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (1, "hq-1: failed\n")
+    assert done.stdout.splitlines() == ["hq-1: 10.0.0.1", "node-1: 10.0.0.11"]
+    asked = (tmp_path / "asked").read_text()
+    assert asked.count("-o ConnectTimeout=10") == asked.count("root@") == 2
 
 
 def test_a_key_that_does_not_belong_is_named_and_left(tmp_path: Path) -> None:

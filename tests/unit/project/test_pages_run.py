@@ -66,7 +66,10 @@ NOT_RUN: Final = {
         "curl -s 'http://127.0.0.1:7080/sd": "tests/acceptance/test_prometheus.py asks so",
     },
     "performance.md": {"make bench": "it measures for half an hour"},
-    "production.md": {"make setup": "played machines share one installed HQ"},
+    "production.md": {
+        "make setup": "played machines share one installed HQ",
+        "etcd=etcd-v": "it downloads; tests/unit/installation/test_etcd_on_the_page.py runs it with a curl of its own",
+    },
     "scale.md": {"hq plan": "tests/unit/sizing/test_plan_command.py asks so"},
     "typescript.md": {"PYTHONPATH=": "tests/conformance/test_typescript.py runs that client"},
     "walle.md": {
