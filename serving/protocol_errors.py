@@ -6,14 +6,15 @@ from serving.errors import Retry, ServiceError
 
 
 class UnsupportedMediaType(ServiceError):
-    """The body is in a format that this call does not read. The code is what protocols make of the HTTP status."""
+    """The body is in a format that this call does not read. The code is what protocols make of 415 (decision 211)."""
 
     code = "UNKNOWN"
     reason = "UNSUPPORTED_MEDIA_TYPE"
     ours = False
 
     def __init__(self, sent: str, accepted: str) -> None:
-        super().__init__(f"content-type {sent[:100]!r} is not one of {accepted}")
+        what = f"content-type {sent[:100]!r} is not one of" if sent else "there is no content-type: name one of"
+        super().__init__(f"{what} {accepted}")
         self.accepted = accepted
 
 

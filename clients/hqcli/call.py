@@ -119,7 +119,7 @@ class Processes:
     def report_failure(self, error: HqApiError, *, writing: bool) -> Exit:
         """Say on stderr why a call failed; return the exit code for it."""
         code = self.exit_code(error, writing=writing)
-        message = self.controller.unreachable(error) if is_away(error) else error.message
+        message = self.controller.unreachable(error, self.credentials) if is_away(error) else error.message
         advice = denial_advice(error)
         message += f"; {advice}" if advice else ""
         complainer(self.program)(message + (_UNSURE if code is Exit.OUTCOME_UNKNOWN else ""))

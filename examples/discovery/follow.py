@@ -11,12 +11,18 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 
-from hqclient import Discovery
+from hqclient import Discovery, NotReady
+
+PATIENCE_S = 3.0
 
 
 async def main(name: str, port: str, directory: str | None = None) -> None:
     servers = os.environ.get("HQ_SERVER", "127.0.0.1:7071").split(",")
     async with Discovery(servers, state_dir=directory).service(name, port=port) as service:
+        try:
+            await service.ready(PATIENCE_S)
+        except NotReady as error:
+            print(f"still waiting: {error}", file=sys.stderr, flush=True)
         async for changes in service.changes():
             if changes.resync:
                 print(f"! start over: {changes.resync}")

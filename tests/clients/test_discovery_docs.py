@@ -113,3 +113,16 @@ async def test_the_page_as_written(etcd: SharedEtcd, tmp_path: Path) -> None:
         async with page.in_another_shell(follow) as lines:
             await said(lines, f"+ 127.0.0.1:{port}")
             await said(lines, "1 endpoints, SAVED")
+
+
+@pytest.mark.long
+def test_an_example_that_cannot_connect_says_so() -> None:
+    command = (sys.executable, "examples/discovery/follow.py", "web", "http")
+    process = subprocess.Popen(command, cwd=ROOT, env=environment("127.0.0.1:1"), stderr=subprocess.PIPE, text=True)
+    try:
+        said = process.stderr.readline()  # type: ignore[union-attr]
+    finally:
+        process.kill()
+        process.communicate()
+    assert said.startswith("still waiting: after 3 s: nothing is known about web yet; HQ: ")
+    assert "127.0.0.1:1" in said

@@ -1,0 +1,119 @@
+"""Why there is no connection: tried anew with plain sockets, one step after the other, since gRPC names its layers."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from typing import Final
+
+from hqclient.credential_files import CredentialFiles
+
+_PATIENCE_S: Final = 3.0
+_BEGIN: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + b"\0\0\0\x04\0\0\0\0\0"  # with empty SETTINGS, as HTTP/2 begins
+_SETTINGS: Final = 4
+_HEAD: Final = 9
+_EXPIRED, _TOO_EARLY, _NAMES = 10, 9, (62, 64)  # X509_V_ERR_...
+_UNTRUSTED: Final = (2, 18, 19, 20, 21)
+NOT_GRPC: Final = "what answers there is not gRPC: check the port"
+
+
+def why_unreachable(address: str, files: CredentialFiles) -> str:
+    """The first step that fails, and what to do about it; empty: all are done, so it was something else."""
+    host, _, port = address.rpartition(":")
+    host = host.strip("[]")
+    if not host or not port.isdecimal():
+        return ""  # a socket's path
+    where = (host, int(port))
+    try:
+        socket.getaddrinfo(*where, type=socket.SOCK_STREAM)
+    except OSError:
+        return f"the name {host} cannot be resolved: check its spelling"
+    try:
+        with socket.create_connection(where, _PATIENCE_S) as plain:
+            if files.tls:
+                return _why_no_tls(plain, host, files)
+            why = _why_not_grpc(plain)
+        return "it speaks TLS: give --ca" if why and _speaks_tls(where) else why
+    except ConnectionRefusedError:
+        return "nothing listens there: start it, or check the port"
+    except TimeoutError:
+        return "it does not answer in time: check that the machine is on, and that no firewall is between"
+    except OSError as error:
+        return f"{error.strerror or error}: check the network"
+
+
+def _why_not_grpc(stream: socket.socket) -> str:
+    try:
+        stream.sendall(_BEGIN)
+        head = stream.recv(_HEAD)
+    except (ConnectionError, TimeoutError):
+        return NOT_GRPC
+    return "" if len(head) == _HEAD and head[3] == _SETTINGS else NOT_GRPC
+
+
+def _speaks_tls(address: tuple[str, int]) -> bool:
+    """Whether it answers a handshake; nothing else is sent, so whoever it is learns nothing."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with socket.create_connection(address, _PATIENCE_S) as plain, context.wrap_socket(plain):
+            return True
+    except OSError:
+        return False
+
+
+def _why_no_tls(plain: socket.socket, host: str, files: CredentialFiles) -> str:
+    try:
+        context = ssl.create_default_context(cafile=files.ca or None)
+        if files.cert:
+            context.load_cert_chain(files.cert, files.key or None)
+    except OSError:
+        return ""  # a file that cannot be used is said elsewhere
+    context.set_alpn_protocols(["h2"])
+    try:
+        stream = context.wrap_socket(plain, server_hostname=host)
+    except ssl.SSLCertVerificationError as error:
+        return _why_not_trusted(error, host, files)
+    except ssl.SSLError as error:
+        return _why_no_handshake(str(error.reason), files)
+    except ConnectionError:
+        return "it hangs up in the TLS handshake: check that the port is one with TLS"
+    with stream:
+        return _why_refused(stream, files)
+
+
+def _why_no_handshake(reason: str, files: CredentialFiles) -> str:
+    """`reason`: OpenSSL's, such as TLSV1_ALERT_UNKNOWN_CA; TLS 1.2 refuses a caller's certificate here."""
+    if "ALERT" in reason and any(word in reason for word in ("CERTIFICATE", "UNKNOWN_CA", "HANDSHAKE_FAILURE")):
+        return _why_caller_refused(files)
+    return "it does not speak TLS: leave out --ca, or check the port"
+
+
+def _why_refused(stream: ssl.SSLSocket, files: CredentialFiles) -> str:
+    if stream.selected_alpn_protocol() != "h2":
+        return NOT_GRPC
+    try:  # TLS 1.3 refuses a caller's certificate only here, by an alert or a reset, whichever comes first
+        stream.sendall(_BEGIN)
+        return "" if stream.recv(_HEAD) else _why_caller_refused(files)
+    except (ssl.SSLError, ConnectionError):
+        return _why_caller_refused(files)
+
+
+def _why_not_trusted(error: ssl.SSLCertVerificationError, host: str, files: CredentialFiles) -> str:
+    if error.verify_code == _EXPIRED:
+        return "its certificate has expired: renew it there (`hq init renew`), and check this machine's clock"
+    if error.verify_code == _TOO_EARLY:
+        return "its certificate is not valid yet: check this machine's clock"
+    if error.verify_code in _NAMES:
+        return f"its certificate is not for {host}: check the address, or name it as the certificate does"
+    if error.verify_code in _UNTRUSTED:
+        return f"its certificate is not from the CA in {files.ca or 'this system'}: give the right one with --ca"
+    return f"its certificate is refused, {error.verify_message}: check --ca"
+
+
+def _why_caller_refused(files: CredentialFiles) -> str:
+    if not files.cert:
+        return "it requires a certificate of the caller: give --cert and --key"
+    return (
+        f"it refuses the certificate in {files.cert}: give one of its own CA that has not expired with --cert and --key"
+    )
