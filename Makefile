@@ -44,6 +44,10 @@ cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulat
 	@$(bootstrap) run
 	@exec $(VENV)/python -m tools.cloud $(if $(TROUBLE),--trouble)
 
+.PHONY: machines
+machines: setup ## A shell with three machines of HQ and a node beside it, played on this one: to try docs/production.md (as root)
+	@$(VENV)/python -m tests.support.played_shell
+
 # Three on two cores: the tests wait as much as they compute.
 .PHONY: test
 test: setup ## Run the tests (except the long ones)

@@ -45,3 +45,21 @@ def test_an_installation_is_made_started_used_renewed_and_bears_the_loss_of_a_ma
         timeout=800,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.long
+def test_a_reader_tries_the_page_on_one_machine() -> None:
+    """By the command that `make machines` runs."""
+    try:
+        in_namespaces([])
+    except CannotPlay as error:
+        pytest.skip(f"no machines can be played on this one: {error}")
+    typed = "for n in 1 2 3 11; do ssh root@10.0.0.$n hostname; done; ssh root@hq-1 /usr/bin/etcd --version; exit 7\n"
+    words = [sys.executable, "-m", "tests.support.played_shell"]
+    shell = {**os.environ, "SHELL": "/bin/sh"}
+    done = subprocess.run(
+        words, cwd=ROOT, env=shell, input=typed, capture_output=True, text=True, check=False, timeout=120
+    )
+    lines = done.stdout.splitlines()
+    assert (lines[1:5], done.returncode) == (["hq-1", "hq-2", "hq-3", "node-1"], 7), done.stderr
+    assert lines[5].startswith("etcd Version:")
