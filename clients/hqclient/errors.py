@@ -38,6 +38,19 @@ _REFUSED: Final = re.compile(
 _UNRESOLVED: Final = re.compile(
     r"(?:errors resolving|DNS resolution failed for) (\S+): (?:\[.*lookup error: ?|.*: )?(.+?)\]?"
 )
+# What a channel says of a handshake that failed, by a part of it, and what it means; the first that fits.
+_HANDSHAKES: Final = (
+    ("http1.x server", "what answers there is not gRPC"),
+    ("Failed parsing HTTP/2", "what answers there is not gRPC"),
+    ("missing selected ALPN", "what answers there is not gRPC"),
+    ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
+    ("certificate has expired", "its certificate has expired"),
+    ("certificate is not yet valid", "its certificate is not valid yet"),
+    ("Hostname Verification", "its certificate is for another name"),
+    ("Peer name", "its certificate is for another name"),
+    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not from the CA that is trusted here"),
+    ("TSI_DATA_CORRUPTED", "it requires a certificate of the caller, or refuses the one it was shown"),
+)
 _NEVER_SENT: Final = ("failed to connect to all addresses", "errors resolving ", "DNS resolution failed for ")
 _WITHOUT_WORD_FROM_HQ = frozenset(
     {
@@ -152,7 +165,10 @@ def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
 def connection_words(details: str) -> str:
     """A channel's word about a connection that it could not open, without the names of its layers."""
     match = _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details)
-    return f"cannot connect to {match[1]}: {match[2]}" if match else details
+    if match is None:
+        return details
+    means = next((means for part, means in _HANDSHAKES if part in match[2]), match[2])
+    return f"cannot connect to {match[1]}: {means}"
 
 
 def decode_status(

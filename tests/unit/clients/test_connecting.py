@@ -10,12 +10,14 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
+import grpc
 import pytest
 from click.testing import CliRunner
 
 from hqcli.connecting import NOT_GRPC, why_unreachable
 from hqcli.exits import Exit
 from hqclient.credential_files import CredentialFiles
+from hqclient.errors import connection_words
 from tests.support.certificates import Authority, Certificate
 from tests.unit.project.test_command_line import ASK, cli
 
@@ -62,7 +64,7 @@ def with_tls(held: Certificate, callers: Path | None = None, protocols: tuple[st
 
     def answer(stream: socket.socket) -> None:
         with context.wrap_socket(stream, server_side=True) as tls:
-            http2(tls)  # type: ignore[arg-type]
+            http2(tls)
 
     return answer
 
@@ -133,6 +135,40 @@ def test_a_callers_certificate_that_is_required_or_refused_is_told(authority: Au
     assert why(answer, CredentialFiles(str(authority.cert), str(held.cert), str(held.key))) == ""
     shown = CredentialFiles(str(authority.cert), str(theirs.cert), str(theirs.key))
     assert f"it refuses the certificate in {theirs.cert}" in why(answer, shown)
+
+
+def words(answer: Answer, files: CredentialFiles, options: tuple[tuple[str, str], ...] = ()) -> str:
+    """What programs say that go on: gRPC's own words, told anew."""
+    with listening(answer) as port:
+        contents = (Path(name).read_bytes() if name else None for name in (files.ca, files.key, files.cert))
+        credentials = grpc.ssl_channel_credentials(*contents)
+        address = f"127.0.0.1:{port}"
+        with (
+            (
+                grpc.secure_channel(address, credentials, options) if files.ca else grpc.insecure_channel(address)
+            ) as channel,
+            pytest.raises(grpc.RpcError) as failed,
+        ):
+            channel.unary_unary("/a/b", bytes, bytes)(b"", timeout=20)
+        return connection_words(failed.value.details()).removeprefix(f"cannot connect to {address}: ")
+
+
+def test_programs_that_go_on_tell_the_causes_in_the_same_way(authority: Authority, stranger: Authority) -> None:
+    ours, good = CredentialFiles(ca=str(authority.cert)), authority.issue("server")
+    theirs = stranger.issue("caller")
+    no_grpc = "what answers there is not gRPC"
+    assert words(http1, PLAIN) == no_grpc
+    assert words(http1, ours) == "it does not speak TLS"
+    assert words(with_tls(good, protocols=("http/1.1",)), ours) == no_grpc
+    expired = authority.issue("expired", good_for=timedelta(hours=-1))
+    assert words(with_tls(expired), ours) == "its certificate has expired"
+    assert words(with_tls(theirs), ours) == "its certificate is not from the CA that is trusted here"
+    other = (("grpc.ssl_target_name_override", "other.example"),)
+    assert words(with_tls(good), ours, other) == "its certificate is for another name"
+    answer = with_tls(good, callers=authority.cert)
+    refused = "it requires a certificate of the caller, or refuses the one it was shown"
+    assert words(answer, ours) == refused
+    assert words(answer, CredentialFiles(str(authority.cert), str(theirs.cert), str(theirs.key))) == refused
 
 
 @pytest.mark.parametrize("program", ASK)
