@@ -150,7 +150,7 @@ def words(answer: Answer, files: CredentialFiles, options: tuple[tuple[str, str]
             pytest.raises(grpc.RpcError) as failed,
         ):
             channel.unary_unary("/a/b", bytes, bytes)(b"", timeout=20)
-        return connection_words(failed.value.details()).removeprefix(f"cannot connect to {address}: ")
+        return connection_words(str(failed.value.details())).removeprefix(f"cannot connect to {address}: ")
 
 
 def test_programs_that_go_on_tell_the_causes_in_the_same_way(authority: Authority, stranger: Authority) -> None:
