@@ -10,6 +10,8 @@ import pytest
 from hqclient import watch
 from hqclient.discovery import Discovery, Endpoint, EndpointChanges, NoEndpoints, NotReady, Origin, Service
 from hqclient.discovery.endpoint_list import MOST_PENDING
+from hqclient.discovery.feed import FeedSubject
+from hqclient.discovery.roster import Delta
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.discovering import QUICK, discovery, ids, until
 from tests.clients.fake_hq import FakeReplica, say
@@ -43,6 +45,54 @@ async def test_a_service_has_its_ready_endpoints(history: History, telling: list
         assert {web.pick().instance_id for _ in range(4)} == {"web-1", "web-2"}
     (asked,) = [r for replica in telling for r in replica.requests["WatchInstances"]]
     assert (list(asked.filter.service_id), asked.filter.readiness) == (["web"], pb.READINESS_FILTER_READY)
+
+
+class Recorded:
+    """A listener that keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.steps: list[tuple[str, list[str]]] = []
+
+    def step(self, delta: Delta) -> None:
+        self.steps.append((delta.resync, sorted(id_ for _, id_ in delta.changes)))
+
+
+async def test_of_many_services_over_one_watch_each_handle_is_told_the_steps_of_its_own(
+    replicas: list[FakeReplica],
+) -> None:
+    """Else a program that follows a thousand services goes through each of their steps a thousand times."""
+    moved = serving("web-1", service="db")
+    changes = [
+        pb.WatchInstancesResponse(
+            kind=pb.WATCH_KIND_EVENTS,
+            resume_token=f"t{number}",
+            events=[pb.WatchEvent(version=number, put=made)],
+        )
+        for number, made in [(2, serving("web-2")), (3, serving("db-2", service="db")), (4, moved)]
+    ]
+    first = [snapshot("web-1"), snapshot("db-1", service="db"), synced(), *changes]
+    again = [snapshot("web-2"), snapshot("db-1", "db-2", "web-1", service="db"), synced()]
+    for replica in replicas:
+        replica.watches.append(say(*first, RESYNC, *again))
+    subject = FeedSubject(frozenset(["web", "db", "none"]))
+    found = discovery(replicas)
+    everything, web, db, none = Recorded(), Recorded(), Recorded(), Recorded()
+    feed = await found.open_feed(subject)
+    try:
+        feed.attach(everything)
+        for listener, service in [(web, "web"), (db, "db"), (none, "none")]:
+            assert not feed.attach(listener, service).changes
+        await until(lambda: len(everything.steps) == 5)
+        assert everything.steps[0] == ("", ["db-1", "web-1"])
+        assert web.steps == [("", ["web-1"]), ("", ["web-2"]), ("", ["web-1"]), ("too slow", [])]
+        assert db.steps == [("", ["db-1"]), ("", ["db-2"]), ("", ["web-1"]), ("too slow", [])]
+        assert none.steps == [("too slow", [])]  # it may have missed something
+        late = Recorded()
+        assert [id_ for _, id_ in sorted(feed.attach(late, "db").changes)] == ["db-1", "db-2", "web-1"]
+        for listener, service in [(late, "db"), (web, "web"), (db, "db"), (none, "none"), (everything, "")]:
+            feed.detach(listener, service)
+    finally:
+        await found.release_feed(subject)
 
 
 async def test_callbacks_plain_and_async_are_told_in_order(history: History, telling: list[TellingReplica]) -> None:

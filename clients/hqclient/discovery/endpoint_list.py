@@ -47,10 +47,6 @@ class EndpointList:
         """Ready instances that are left out because they have no port of that name, or no host."""
         return len(self._without_port)
 
-    def begin(self, instances: Mapping[Key, KnownInstance]) -> None:
-        """Show a roster as it stands."""
-        self.show(Delta({key: (None, instance) for key, instance in instances.items()}))
-
     def show(self, delta: Delta) -> EndpointChanges:
         """Apply a step of the roster. The result is false if it changed nothing here."""
         added, removed, changed = [], [], []

@@ -7,7 +7,7 @@ import logging
 import math
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -45,7 +45,7 @@ class Listener(Protocol):
     """Who follows a feed."""
 
     def step(self, delta: Delta) -> None:
-        """The roster made a step."""
+        """The roster made a step, which concerns this listener."""
         ...
 
 
@@ -90,7 +90,9 @@ class Feed:
         self._client, self._subject, self._settings = client, subject, settings
         self._clock, self._wall, self._rng = clock, wall, rng
         self._path = directory / file_name(subject.services, ready_only=subject.ready_only) if directory else None
-        self._listeners: list[Listener] = []
+        self._listeners: list[Listener] = []  # of all steps
+        self._listeners_of: dict[str, list[Listener]] = {}  # of the steps of one service
+        self._by_service: dict[str, Delta] | None = None  # the list as it stands; None: not put in order yet
         self._token = ""
         self._moved = asyncio.Event()
         self._dirty = asyncio.Event()
@@ -119,13 +121,21 @@ class Feed:
         if self._dirty.is_set() or self.roster.origin is Origin.LIVE:
             await self._save()
 
-    def attach(self, listener: Listener) -> None:
-        """Notify it of every step from now on."""
-        self._listeners.append(listener)
+    def attach(self, listener: Listener, service: str = "") -> Delta:
+        """Notify it of every step from now on, or of the steps of one service. Returns the list as it stands.
 
-    def detach(self, listener: Listener) -> None:
+        A feed may follow thousands of services: each listener pays for what concerns its own.
+        """
+        self._listeners_at(service).append(listener)
+        if not service:
+            return _all_added(self.roster)
+        if self._by_service is None:
+            self._by_service = _all_added(self.roster).by_service()
+        return self._by_service.get(service, Delta({}))
+
+    def detach(self, listener: Listener, service: str = "") -> None:
         """Stop notifying it."""
-        self._listeners.remove(listener)
+        self._listeners_at(service).remove(listener)
 
     def age_s(self) -> float:
         """The list was complete so many seconds ago; infinite: unknown, or there is none."""
@@ -180,14 +190,29 @@ class Feed:
             self._doubt = doubt
             _log.warning("%s", f"keeping addresses: {doubt}" if doubt else "HQ's store is trusted again")
         for delta in deltas:
-            for listener in tuple(self._listeners):
-                listener.step(delta)
+            self._by_service = None
+            self._tell_listeners(delta)
         # Without news from HQ this list is no newer than the file, which another process may have written meanwhile.
         is_due = self._clock.now() - self._saved_at >= self._settings.save_every_s
         if deltas or (is_due and self.roster.origin is Origin.LIVE):
             self._dirty.set()
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
+
+    def _tell_listeners(self, delta: Delta) -> None:
+        """Only a step that may have skipped others concerns those whose service it does not show."""
+        for listener in tuple(self._listeners):
+            listener.step(delta)
+        if not self._listeners_of:
+            return
+        parts = delta.by_service()
+        nothing = replace(delta, changes={})
+        for service in tuple(self._listeners_of) if delta.resync or delta.collapsed else parts:
+            for listener in tuple(self._listeners_of.get(service, ())):
+                listener.step(parts.get(service, nothing))
+
+    def _listeners_at(self, service: str) -> list[Listener]:
+        return self._listeners_of.setdefault(service, []) if service else self._listeners
 
     def _restore(self) -> None:
         if self._path is None:
@@ -233,3 +258,7 @@ class Feed:
             _log.warning(
                 "%s cannot be written: %s; a restart while HQ is away would use older addresses", self._path, error
             )
+
+
+def _all_added(roster: Roster) -> Delta:
+    return Delta({key: (None, instance) for key, instance in roster.instances.items()})

@@ -29,10 +29,9 @@ class FollowedInstances(FeedHandle):
         return f"FollowedInstances({self._subject}, {self.source.name})"
 
     async def __aenter__(self) -> Self:
-        feed = await self._open()
-        if feed.roster.instances:
-            self._follow(Delta({key: (None, instance) for key, instance in feed.roster.instances.items()}))
-        feed.attach(self)
+        known = (await self._open()).attach(self)
+        if known.changes:
+            self._follow(known)
         return self
 
     async def __aexit__(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Final
 
@@ -42,6 +42,14 @@ class Delta:
     version: int = 0
     resync: str = ""
     collapsed: bool = False
+
+    def by_service(self) -> dict[str, Delta]:
+        """Its parts; an instance that went from one service to another is in both."""
+        parts: dict[str, dict[Key, tuple[KnownInstance | None, KnownInstance | None]]] = {}
+        for key, change in self.changes.items():
+            for service in {instance.service for instance in change if instance is not None}:
+                parts.setdefault(service, {})[key] = change
+        return {service: replace(self, changes=changes) for service, changes in parts.items()}
 
 
 class Roster:

@@ -43,15 +43,13 @@ class Service(FeedHandle):
         return f"Service({self.name}:{self.port}, {len(self._listing)} endpoints, {self.source.name})"
 
     async def __aenter__(self) -> Self:
-        feed = await self._open()
-        self._listing.begin(feed.roster.instances)
-        feed.attach(self)
+        self._listing.show((await self._open()).attach(self, self.name))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._feed.detach(self)
+        self._feed.detach(self, self.name)
         try:
             await asyncio.gather(*(subscription.close() for subscription in self._subscriptions))
         finally:

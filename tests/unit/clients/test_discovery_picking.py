@@ -24,6 +24,7 @@ from hqclient.discovery.picking import (
     RoundRobin,
     near,
 )
+from hqclient.discovery.roster import Delta
 
 
 class SetClock:
@@ -49,7 +50,7 @@ def chooser(
     settings: EjectionSettings | None = None,
 ) -> tuple[Chooser, EndpointList]:
     listing = EndpointList("web", "http")
-    listing.begin({i.key: i for i in instances})
+    listing.show(Delta({i.key: (None, i) for i in instances}))
     rng = random.Random(1)
     ejections = Ejections(clock or SetClock(), rng, settings or EjectionSettings())
     return Chooser(listing, picker or RoundRobin(rng), prefer, ejections), listing
@@ -78,7 +79,7 @@ def test_round_robin_goes_on_where_it_was_when_endpoints_come_and_go() -> None:
     choose, listing = chooser(*map(instance, "acd"))
     while picked(choose, 1) != ["a"]:
         pass
-    listing.begin({("c", "b"): instance("b")})
+    listing.show(Delta({("c", "b"): (None, instance("b"))}))
     assert picked(choose, 4) == ["b", "c", "d", "a"]
 
 
@@ -185,7 +186,7 @@ def test_an_answer_makes_up_for_failures() -> None:
 def test_a_recreated_instance_is_not_blamed_for_the_first() -> None:
     choose, listing = chooser(*map(instance, "ab"))
     choose.ejections.record_failure(named(listing, "a"))
-    listing.begin({("c", "a"): instance("a", uid=2)})
+    listing.show(Delta({("c", "a"): (None, instance("a", uid=2))}))
     assert not choose.ejections.ejected_identities(listing.endpoints)
 
 
@@ -267,5 +268,5 @@ def test_one_without_weight_is_not_picked_while_the_only_other_one_fails() -> No
 def test_a_changed_weight_counts_at_once() -> None:
     choose, listing = chooser(instance("a"), instance("b"))
     picked(choose, 5)
-    listing.begin({("c", "b"): instance("b", weight=0)})
+    listing.show(Delta({("c", "b"): (None, instance("b", weight=0))}))
     assert picked(choose, 5) == ["a"] * 5
