@@ -32,7 +32,7 @@ from recorder.day_file import (
 )
 from recorder.decided import DecisionRow
 from recorder.decision_tables import LedgerChunk
-from recorder.gaps import Gap, is_asked_for, join_gap
+from recorder.gaps import Gap, is_asked_for, join_gap, overlaps
 from recorder.observed import DELETED, Row, is_ready
 
 
@@ -159,12 +159,15 @@ class Archive:
 
     def at(self, when_ms: int, which: Selection, sees: Callable[[str], bool] = lambda _: True) -> Moment:
         """The instances as they were known at a time, by cluster and id; nothing of locations that are not seen."""
-        path = next((one for one in reversed(self._files()) if day_start(one) <= when_ms), None)
+        files = self._files()
+        path = next((one for one in reversed(files) if day_start(one) <= when_ms), None)
         if path is None:
             return Moment([], 0, "nothing was recorded before")
+        # A recorder that was down writes so when it is back, into the file of that day.
+        gaps = [gap for gap in _read_gaps(files[files.index(path) :]) if overlaps(gap, when_ms, when_ms + 1)]
         with closing(open_to_read(path)) as file:
             instances = read_instances(file, when_ms, which)
-            age_ms, gap = read_age(file, when_ms, which.cluster, sees)
+            age_ms, gap = read_age(file, gaps, when_ms, which.cluster, sees)
         return Moment(instances, age_ms, gap)
 
     def events(self, which: Selection, since_ms: int, until_ms: int) -> Iterator[tuple[str, Row]]:
@@ -185,15 +188,7 @@ class Archive:
 
         `cluster`: a location or `server_name`; empty: all locations.
         """
-        found: list[Gap] = []
-        for path in self._files():
-            with closing(open_to_read(path)) as file:
-                rows = file.execute("SELECT cluster, since_ms, until_ms, reason FROM gap ORDER BY seq")
-                for gap in map(Gap._make, rows):
-                    join_gap(found, gap)
-        overlapping = [
-            gap for gap in found if gap.since_ms < until_ms and (gap.until_ms is None or gap.until_ms > since_ms)
-        ]
+        overlapping = [gap for gap in _read_gaps(self._files()) if overlaps(gap, since_ms, until_ms)]
         return [gap for gap in reversed(overlapping) if is_asked_for(gap.cluster, cluster)]
 
     def decisions(self, since_ms: int, until_ms: int) -> Iterator[tuple[str, DecisionRow]]:
@@ -271,6 +266,16 @@ class Archive:
         if self._writing is not None:
             self._writing[1].close()
             self._writing = None
+
+
+def _read_gaps(files: Iterable[Path]) -> list[Gap]:
+    """The gaps in these files, earliest first; one that spans midnight is one."""
+    found: list[Gap] = []
+    for path in files:
+        with closing(open_to_read(path)) as file:
+            for row in file.execute("SELECT cluster, since_ms, until_ms, reason FROM gap ORDER BY seq"):
+                join_gap(found, Gap._make(row))
+    return found
 
 
 def _follow(state: dict[tuple[str, str], bool], row: Row) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -112,14 +112,11 @@ def read_instances(file: sqlite3.Connection, when_ms: int, which: Selection) -> 
     return [instance_pb2.Instance.FromString(body) for (body,) in found]
 
 
-def read_age(file: sqlite3.Connection, when_ms: int, cluster: str, sees: Callable[[str], bool]) -> tuple[int, str]:
-    """How old what is known at a time is, and why."""
-    open_gaps = file.execute(
-        "SELECT since_ms, reason, cluster FROM gap WHERE since_ms <= ? AND (until_ms IS NULL OR until_ms > ?)"
-        " ORDER BY since_ms",
-        (when_ms, when_ms),
-    )
-    for since_ms, reason, of in open_gaps:
+def read_age(
+    file: sqlite3.Connection, gaps: Iterable[Gap], when_ms: int, cluster: str, sees: Callable[[str], bool]
+) -> tuple[int, str]:
+    """How old what is known at a time is, and why. `gaps`: those at that time, whichever file has them."""
+    for of, since_ms, _, reason in sorted(gaps, key=lambda gap: gap.since_ms):
         if is_asked_for(of, cluster) and sees(of):
             return when_ms - since_ms if since_ms else 0, f"{of}: {reason}" if of else reason
     known = file.execute("SELECT cluster, until_ms FROM known").fetchall()

@@ -24,6 +24,11 @@ def is_asked_for(name: str, cluster: str) -> bool:
     return cluster == name if cluster else not name.startswith(server_name(""))
 
 
+def overlaps(gap: Gap, since_ms: int, until_ms: int) -> bool:
+    """Whether some of a gap is in [since, until)."""
+    return gap.since_ms < until_ms and (gap.until_ms is None or gap.until_ms > since_ms)
+
+
 def join_gap(found: list[Gap], gap: Gap) -> None:
     """Add a gap; the same one in the next day's file replaces it."""
     for number, earlier in enumerate(found):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -16,9 +17,9 @@ from hqclient.errors import HqApiError
 from hqclient.watch_items import Bookmark, Changes, Interrupted, SnapshotPart, Synced, WatchItem
 from hqpb.v1 import service_pb2
 from recorder.archive import Archive, DirectoryInUse
-from recorder.day_file import Selection
+from recorder.day_file import DAY_MS, Selection
 from recorder.gaps import Gap
-from recorder.journal import Journal
+from recorder.journal import NOT_RUNNING, Journal
 from recorder.observed import Row
 from serving.clock import ManualClock
 from tests.recorder.test_archive import SOURCES, instance
@@ -218,3 +219,33 @@ def test_a_directory_has_one_recorder(tmp_path: Path) -> None:
         Archive(tmp_path, 30, 1 << 30).lock()
     first.close()
     Archive(tmp_path, 30, 1 << 30).lock()
+
+
+def test_a_recorder_that_was_killed_and_is_two_days_old_shows_its_gap_as_a_gap(tmp_path: Path) -> None:
+    async def main() -> None:
+        async with Scene(tmp_path / "killed").running() as scene:
+            scene.hq["ams"].shows(instance("web-1"), instance("web-2"))
+            await scene.passes(3)
+            shutil.copytree(tmp_path / "killed", tmp_path / "copy")  # open files, with their logs: what a kill leaves
+            stopped_ms = scene.clock.wall_ms()
+        later = Scene(tmp_path / "copy")
+        later.clock = later.journal._clock = ManualClock(wall_ms=stopped_ms + 2 * DAY_MS)
+        async with later.running():
+            later.hq["ams"].shows(instance("web-1"), instance("web-3"))
+            await later.passes(3)
+            assert later.ids() == ["web-1", "web-3"]
+            assert not later.archive.at(later.clock.wall_ms(), Selection()).gap
+            for away_ms in (60_000, DAY_MS, 2 * DAY_MS - 60_000):
+                then = later.archive.at(stopped_ms + away_ms, Selection())
+                assert [one.meta.id for one in then.instances] == ["web-1", "web-2"]
+                assert abs(then.age_ms - away_ms) <= 3_000
+                assert then.gap == f"ams: {NOT_RUNNING}", away_ms
+            [gap] = [gap for gap in later.gaps() if gap.reason == NOT_RUNNING]
+            assert gap.until_ms is not None
+            assert gap.until_ms - gap.since_ms >= 2 * DAY_MS - 3_000
+            found = {
+                (row.instance, row.at_ms > stopped_ms) for _, row in later.archive.events(Selection(), 0, DAY_END_MS)
+            }
+            assert {("web-2", True), ("web-3", True)} <= found  # dated when it was found
+
+    run_virtually(main)
