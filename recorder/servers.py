@@ -7,6 +7,7 @@ import hashlib
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from itertools import takewhile
 from typing import Any, Final, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from cmspb.v1 import record_pb2, record_stubs
 from hqclient import Credentials
 from hqclient.errors import connection_words
 from hqclient.links import insecure_channel
+from hqclient.pages import ask_pages
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1 import service_stubs as nanny_stubs
 from recorder.decided import DecisionRow, ObservedLedger, nanny_rows, repair_rows, switching_rows
@@ -271,8 +273,8 @@ class WalleSource(PolledSource):
     async def _poll(self, channel: aio.Channel, since_ms: int) -> list[DecisionRow]:
         stub = walle_stubs.WalleServiceStub(channel)
         settings = await self._ask(stub.GetSettings, wpb.GetSettingsRequest())
-        projects = (await self._ask(stub.ListProjects, wpb.ListProjectsRequest())).projects
-        hosts = (await self._ask(stub.ListHosts, wpb.ListHostsRequest())).hosts
+        projects = (await ask_pages(partial(self._ask, stub.ListProjects), wpb.ListProjectsRequest())).projects
+        hosts = (await ask_pages(partial(self._ask, stub.ListHosts), wpb.ListHostsRequest())).hosts
         owners: Mapping[str, Iterable[str]] = {one.project.id: one.project.owners for one in projects}
         rows = switching_rows(None, self._unread("all projects", settings.fuse.switching, since_ms))
         for one in projects:

@@ -70,6 +70,12 @@ class Processes:
         assert last is not None
         raise last
 
+    async def call_pages(self, method: str, request: Message) -> Any:
+        """The answers of all pages of a list, as one. Raises HqApiError, BadCredentials."""
+        from hqclient.pages import ask_pages
+
+        return await ask_pages(lambda page: self.call(method, page), request)
+
     async def stream(self, address: str, method: str, request: Message) -> AsyncIterator[Any]:
         """The answers of one process to a call that goes on. Raises HqApiError, BadCredentials."""
         async with self.open_channel(address) as (channel, metadata):

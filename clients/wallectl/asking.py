@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 DEFAULT_PORT: Final = 7471
-_PAGE: Final = 1_000
 WALLE: Final = ControllerOption(
     "Wall-E", "--server", "WALLE_SERVER", f"127.0.0.1:{DEFAULT_PORT}", field="walle", prefix="WALLE_"
 )
@@ -30,15 +29,10 @@ class WalleProcesses(Processes):
 complain = complainer("walle")
 
 
-def call_pages(method: str, request: Any) -> Any:
+def call_pages(method: str, request: Message) -> Any:
     """The answers of all pages, as one; exits with a message if there is none."""
-    request.page_size = _PAGE
-    answer = call(method, request)
-    while answer.next_page_token:
-        request.page_token = answer.next_page_token
-        answer.ClearField("next_page_token")
-        answer.MergeFrom(call(method, request))
-    return answer
+    walle: WalleProcesses = click.get_current_context().find_root().obj
+    return walle.result(walle.call_pages(method, request), writing=False)
 
 
 def call(method: str, request: Message) -> Any:

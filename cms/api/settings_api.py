@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from cms.api.shapes import budget_state
 from cms.api.tasks_api import SERVICE
 from cms.calendar_rules import rule_of
@@ -11,6 +13,7 @@ from cms.ledger.why import view
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
 from control.kind_api import KindApi
+from control.paging import page_of
 from serving.calls.methods import Answer, Call, Method
 from serving.encoding.jsonio import MessageAnswer
 from serving.rights.reach import Of, narrowed_reach
@@ -37,28 +40,40 @@ class SettingsApi:
     async def list_budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Answer:
         self._desk.controller.check_loaded()
         self._desk.current()
-        tallies, answer = self._desk.book.picture.tallies, pb.ListBudgetsResponse()
-        for name in sorted({*tallies, *self._desk.budgets}):
-            service = self._desk.book.picture.budgets.budget_named(name).service
-            if request.service in ("", service) and call.access.covers_service(service):
-                if name in tallies and (tallies[name].total or name in self._desk.budgets):
-                    seen = self._reaches.visible_budget(view(self._desk.book, name), call.access)
-                    answer.state.append(budget_state(seen, self._clock))
-                if name in self._desk.budgets:
-                    answer.budget.append(BUDGETS.view(self._desk.budgets[name]))
+        parts, token = page_of(self._budgets(request, call), request.page_size)
+        answer = pb.ListBudgetsResponse(next_page_token=token)
+        for part in parts:
+            answer.MergeFrom(part)
         return MessageAnswer(answer)
+
+    def _budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Iterator[tuple[str, pb.ListBudgetsResponse]]:
+        """What the answer has of each budget."""
+        picture, budgets = self._desk.book.picture, self._desk.budgets
+        for name in sorted(name for name in {*picture.tallies, *budgets} if name > request.page_token):
+            service, part = picture.budgets.budget_named(name).service, pb.ListBudgetsResponse()
+            if request.service not in ("", service) or not call.access.covers_service(service):
+                continue
+            if name in picture.tallies and (picture.tallies[name].total or name in budgets):
+                seen = self._reaches.visible_budget(view(self._desk.book, name), call.access)
+                part.state.append(budget_state(seen, self._clock))
+            if name in budgets:
+                part.budget.append(BUDGETS.view(budgets[name]))
+            if part.state or part.budget:
+                yield name, part
 
     async def list_windows(self, request: pb.ListWindowsRequest, call: Call) -> Answer:
         """Windows of a project, or of all work, are for everybody to see: they keep everybody waiting."""
         self._desk.controller.check_loaded()
-        found = (CALENDARS.view(record) for _, record in sorted(self._desk.windows.items()))
+        found = (CALENDARS.view(self._desk.windows[name]) for name in sorted(self._desk.windows))
         shown = (
-            one
+            (one.name, self._state(one))
             for one in found
+            if one.name > request.page_token
             if request.service in ("", one.service) or not (one.service or one.project)
             if not one.service or call.access.covers_service(one.service)
         )
-        return MessageAnswer(pb.ListWindowsResponse(state=[self._state(one) for one in shown]))
+        states, token = page_of(shown, request.page_size)
+        return MessageAnswer(pb.ListWindowsResponse(state=states, next_page_token=token))
 
     def _state(self, windows: pb.Windows) -> pb.WindowsState:
         opening = rule_of(windows).opening(self._clock.wall_ms() / 1000)

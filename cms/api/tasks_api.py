@@ -13,6 +13,7 @@ from cms.ledger.why import Why
 from cms.permits import OWN_TASK, may_see, owner_of
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2 as pb
+from control.paging import page_of
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
@@ -68,10 +69,15 @@ class CmsApi:
 
     async def list(self, request: pb.ListTasksRequest, call: Call) -> Answer:
         self._desk.controller.check_loaded()
-        seen = (record for record in self._leave.all() if may_see(call.access, record, self._desk.book))
-        found = [record for record in seen if self._passes(record, request)]
-        states = [self._state(record, self._leave.why(record), call) for record in found]
-        return MessageAnswer(pb.ListTasksResponse(state=states))
+        tasks, book = self._desk.book.tasks, self._desk.book
+        entries = (
+            (key, self._state(record, self._leave.why(record), call))
+            for record in self._leave.all()
+            if (key := f"{tasks[record.id].order:019d}") > request.page_token
+            if may_see(call.access, record, book) and self._passes(record, request)
+        )
+        states, token = page_of(entries, request.page_size)
+        return MessageAnswer(pb.ListTasksResponse(state=states, next_page_token=token))
 
     async def delete(self, request: pb.DeleteTaskRequest, call: Call) -> Answer:
         await self._leave.end(request.id, owner_of(call))

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from cmspb.v1 import cms_pb2 as cpb
 from console.backends.asking import TIMEOUT_S, Trouble, try_call
 from console.backends.remote import Remote
+from hqclient.pages import ask_pages
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
 
@@ -17,7 +18,13 @@ R = TypeVar("R")
 _OWNERS: Final = frozenset(("uploader", "admin"))
 _OPERATIONS: Final = frozenset(("operator",))
 _ANYWHERE: Final = frozenset(("operator", "admin"))
-_PAGE: Final = 1_000
+
+
+class _Away(Exception):
+    """A page could not be read."""
+
+    def __init__(self, trouble: Trouble) -> None:
+        self.trouble = trouble
 
 
 class ControllerClient:
@@ -37,6 +44,20 @@ class ControllerClient:
         parse = response.FromString  # type: ignore[attr-defined]
         return await self._remote.read(self.path + _name(request), request, parse, wait_s)
 
+    async def _ask_pages(self, request: Any, response: type[R]) -> R | Trouble:
+        """All pages of a list, as one."""
+        try:
+            found: R = await ask_pages(lambda page: self._asked(page, response), request)
+        except _Away as away:
+            return away.trouble
+        return found
+
+    async def _asked(self, request: Any, response: type[R]) -> R:
+        found = await self._ask(request, response)
+        if isinstance(found, Trouble):
+            raise _Away(found)
+        return found
+
     async def _order(self, request: Any, response: type[R], path: str = "") -> Trouble | None:
         """The order that this request is; None: it was carried out."""
         parse = response.FromString  # type: ignore[attr-defined]
@@ -53,7 +74,7 @@ class CmsClient(ControllerClient):
     async def tasks(self, host: str = "", service: str = "") -> cpb.ListTasksResponse | Trouble:
         """All tasks, in the order of their creation."""
         request = cpb.ListTasksRequest(host=host, service=service)
-        return await self._ask(request, cpb.ListTasksResponse)
+        return await self._ask_pages(request, cpb.ListTasksResponse)
 
     async def why(self, task: str) -> cpb.WhyTaskResponse | Trouble:
         """Why a task waits, and what would change that."""
@@ -61,11 +82,11 @@ class CmsClient(ControllerClient):
 
     async def budgets(self, service: str = "") -> cpb.ListBudgetsResponse | Trouble:
         """How all budgets stand, defaults included."""
-        return await self._ask(cpb.ListBudgetsRequest(service=service), cpb.ListBudgetsResponse)
+        return await self._ask_pages(cpb.ListBudgetsRequest(service=service), cpb.ListBudgetsResponse)
 
     async def windows(self) -> cpb.ListWindowsResponse | Trouble:
         """When work may begin, by name."""
-        return await self._ask(cpb.ListWindowsRequest(), cpb.ListWindowsResponse)
+        return await self._ask_pages(cpb.ListWindowsRequest(), cpb.ListWindowsResponse)
 
     async def change_windows(self, request: cpb.PutWindowsRequest | cpb.DeleteWindowsRequest) -> Trouble | None:
         """Set or delete windows; None: it was carried out."""
@@ -148,7 +169,7 @@ class WalleClient(ControllerClient):
     ) -> wpb.ListHostsResponse | Trouble:
         """Hosts that match; an empty filter matches all."""
         request = wpb.ListHostsRequest(project=project, rack=rack, switch=switch, troubled=troubled)
-        return await self._ask(request, wpb.ListHostsResponse)
+        return await self._ask_pages(request, wpb.ListHostsResponse)
 
     async def host(self, host: str) -> wpb.GetHostResponse | Trouble:
         """One, what would be done about it, and what is in the way."""
@@ -156,7 +177,7 @@ class WalleClient(ControllerClient):
 
     async def projects(self) -> wpb.ListProjectsResponse | Trouble:
         """All, with their fuses."""
-        return await self._ask(wpb.ListProjectsRequest(), wpb.ListProjectsResponse)
+        return await self._ask_pages(wpb.ListProjectsRequest(), wpb.ListProjectsResponse)
 
     async def project(self, project: str) -> wpb.GetProjectResponse | Trouble:
         """One, with its fuse."""
@@ -173,19 +194,11 @@ class WalleClient(ControllerClient):
 
     async def incidents(self) -> wpb.ListIncidentsResponse | Trouble:
         """Racks and switches whose hosts fail together."""
-        return await self._ask(wpb.ListIncidentsRequest(), wpb.ListIncidentsResponse)
+        return await self._ask_pages(wpb.ListIncidentsRequest(), wpb.ListIncidentsResponse)
 
     async def scenarios(self, *, only_open: bool = False) -> wpb.ListScenariosResponse | Trouble:
         """All, or those that are not over."""
-        request, found = wpb.ListScenariosRequest(open=only_open, page_size=_PAGE), wpb.ListScenariosResponse()
-        while True:
-            answer = await self._ask(request, wpb.ListScenariosResponse)
-            if isinstance(answer, Trouble):
-                return answer
-            found.scenarios.extend(answer.scenarios)
-            if not answer.next_page_token:
-                return found
-            request.page_token = answer.next_page_token
+        return await self._ask_pages(wpb.ListScenariosRequest(open=only_open), wpb.ListScenariosResponse)
 
     async def scenario(self, scenario: str) -> wpb.GetScenarioResponse | Trouble:
         """One, and who blocks it."""

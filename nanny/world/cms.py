@@ -14,6 +14,7 @@ from cmspb.v1 import cms_pb2 as pb
 from cmspb.v1 import cms_stubs
 from hqclient import Credentials
 from hqclient.links import insecure_channel
+from hqclient.pages import ask_pages
 from nanny.rollout.views import Key
 from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold
 from serving.clock import Clock
@@ -100,7 +101,8 @@ class CmsLeave:
         if self._clock.now() - at < _HOLDS_FOR_S:
             return holds
         try:
-            answer = await self._call(lambda stub: stub.ListTasks, pb.ListTasksRequest(service=service))
+            request = pb.ListTasksRequest(service=service)
+            answer = await ask_pages(lambda page: self._call(lambda stub: stub.ListTasks, page), request)
             granted = (one.task for one in answer.state if one.status == pb.TASK_STATUS_OK)
             holds = [_hold(task) for task in granted if task.issuer != ISSUER]
         except grpc.aio.AioRpcError as error:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,7 +81,10 @@ async def test_every_list_has_pages_in_the_order_of_its_names(monkeypatch: pytes
                 pages.append([name_of(one) for one in answer[field]])
                 token = answer.get("nextPageToken", "")
             assert pages == [names[:2], names[2:4], names[4:]], field
-            assert len((await walle.call(request(**where)))[field]) == len(names), "all of them, as ever"
+            with monkeypatch.context() as small:
+                small.setattr("control.paging.MAX_PAGE", 3)
+                first = await walle.call(request(**where))
+            assert [name_of(one) for one in first[field]] == names[:3], f"{field}: as many as a page has"
 
 
 async def test_a_call_about_many_hosts_takes_few_transactions_and_all_of_it_effect() -> None:
@@ -108,3 +115,24 @@ async def test_a_host_that_is_removed_meanwhile_stops_no_report_of_the_others() 
         answer = await walle.call(report("h00000", "gone", "h00001"))
         assert answer == {"unknown": ["gone"]}
         await walle.until(lambda: failing(walle) == 2, "both are known")
+
+
+@pytest.mark.long
+async def test_a_list_that_is_watched_shows_what_changes() -> None:
+    async with running(await full_store(1)) as walle:
+        process = await asyncio.create_subprocess_exec(
+            *(str(Path(sys.executable).parent / "walle"), "hosts", "list", "-w"),
+            env=os.environ | {"WALLE_SERVER": (await walle.server.listening).grpc},
+            stdout=asyncio.subprocess.PIPE,
+        )
+        assert process.stdout is not None
+        try:
+            async with asyncio.timeout(60):
+                assert (await process.stdout.readline()).startswith(b"HOST")
+                assert (await process.stdout.readline()).split()[:4] == [b"h00000", b"web", b"maintenance", b"ready"]
+                await walle.call(report("h00000"))
+                assert (await process.stdout.readline()).split()[:2] == [b"-", b"h00000"]
+                assert b"ssh" in await process.stdout.readline()
+        finally:
+            process.kill()
+            await process.wait()

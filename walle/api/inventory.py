@@ -6,13 +6,13 @@ from typing import Final
 
 from control import Refused
 from control.errors import EventRefused
+from control.paging import page_of_records
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
 from walle.api.checking import check_host, check_imported_host, check_patterns, normalize_machine
-from walle.api.paging import page_of_records
 from walle.api.submitting import submit
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.process.storing import Draft
@@ -100,7 +100,6 @@ class Inventory:
 
         page, token = page_of_records(self._walle.machines, shows, request.page_size, request.page_token)
         shown = [one if may_import(one.name, call.access) else _without_addresses(one) for one in page]
-        shown.sort(key=lambda one: one.name)
         return MessageAnswer(pb.ListMachinesResponse(machines=shown, next_page_token=token))
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from control.paging import page_of
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
-from walle.api.paging import page_of
 from walle.api.submitting import submit
 from walle.process.automaton import WalleSupervisor
 from walle.reach import ORDER
@@ -38,8 +38,9 @@ class NoticesApi:
     def _list(self, request: pb.ListNoticesRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
         sees = self._walle.reaches.may_see_notice
-        found = (one for one in self._walle.notices.values() if _matches(one, request) and sees(one, call.access))
-        notices, token = page_of(found, _latest_first, request.page_size, request.page_token)
+        keys = {_latest_first(one): one for one in self._walle.notices.values() if _matches(one, request)}
+        later = ((key, keys[key]) for key in sorted(keys) if key > request.page_token and sees(keys[key], call.access))
+        notices, token = page_of(later, request.page_size)
         return MessageAnswer(pb.ListNoticesResponse(notices=notices, next_page_token=token))
 
     async def _acknowledge(self, request: pb.AcknowledgeNoticeRequest, call: Call) -> Answer:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from control.paging import page_of, page_of_records
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import NotFound, OutOfReach, invalid
@@ -14,7 +15,6 @@ from serving.rights.access import Access
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
 from walle.api.checking import check_patterns
-from walle.api.paging import page_of_records, page_or_all
 from walle.api.redaction import hide_cmss, redact_project, redact_scenario, redacted_host, without_grants
 from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
@@ -227,7 +227,8 @@ class WalleReads:
         scenarios = (self._visible_scenario(one, call) for one in self._walle.scenarios.values())
         found += [why for one in scenarios if (why := not_back(one))]
         shown = set(found if call.access.is_unlimited else ())
-        page, token = page_or_all(sorted(shown), str, request.page_size, request.page_token)
+        entries = ((one, one) for one in sorted(shown) if one > request.page_token)
+        page, token = page_of(entries, request.page_size, len)
         return MessageAnswer(pb.ListIncidentsResponse(incidents=page, next_page_token=token))
 
     def _scenario(self, request: pb.GetScenarioRequest, call: Call) -> Answer:

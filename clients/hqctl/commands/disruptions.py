@@ -15,6 +15,7 @@ from hqcli.formats import TEXTS, is_data, output_option, print_data
 from hqcli.options import DurationParam
 from hqcli.readable import clock_time, mended_words
 from hqcli.terminal import print_table, say, warn
+from hqcli.watching import watched
 from hqctl.asking.cms import CmsProcesses, at_cms
 from hqctl.asking.options import ordering
 from hqctl.asking.session import complain
@@ -24,6 +25,7 @@ _PLURALS = {"switch": "switches", "dc": "data centres"}
 
 
 @click.group(invoke_without_command=True, short_help="Show disruptions, and control what may be taken down.")
+@watched
 @click.option("--node", default="", help="Tasks that touch this host.")
 @click.option("--service", default="", help="Tasks that touch this service.")
 @click.option("--issuer", default="", help="Tasks of this issuer.")
@@ -36,7 +38,7 @@ def disruptions(cms: CmsProcesses, node: str, service: str, issuer: str, output:
     """
 
     async def work() -> Exit:
-        answer: pb.ListTasksResponse = await cms.call(
+        answer: pb.ListTasksResponse = await cms.call_pages(
             "ListTasks", pb.ListTasksRequest(host=node, service=service, issuer=issuer)
         )
         if is_data(output):

@@ -15,6 +15,7 @@ from hqcli.exits import Exit
 from hqcli.formats import FORMATS, TEXTS, is_data, output_option, print_data, print_items, print_yaml
 from hqcli.sorting import sort_key, sort_option
 from hqcli.terminal import print_table, warn
+from hqcli.watching import watched
 from hqctl.asking.cms import AT, CmsProcesses, ControllerProcesses, at_cms
 from hqctl.asking.session import complain
 from hqkinds.cms import BUDGET, WINDOWS
@@ -28,6 +29,7 @@ def get_kind(kind: Kind) -> click.Command:
 
     @click.command("get", help=f"Show {kind.plural}, all or those of these names.")
     @click.argument("names", nargs=-1, metavar="[NAME]...")
+    @watched
     @sort_option
     @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
     @output_option(*FORMATS)
@@ -38,7 +40,7 @@ def get_kind(kind: Kind) -> click.Command:
         key = sort_key(sort_by, kind.values_by_column()) if sort_by else None
 
         async def work() -> Exit:
-            items = kind.items(await processes.call(kind.method, kind.request()))
+            items = kind.items(await processes.call_pages(kind.method, kind.request()))
             items = sorted(items, key=key) if key else items
             by_name = {kind.name_of(item): item for item in items}
             chosen = [by_name[name] for name in names if name in by_name] if names else list(items)
@@ -92,6 +94,7 @@ class KindCommands:
 
         @group.command(name="list", short_help=self.list_help[0], help=self.list_help[1])
         @click.argument("service", default="")
+        @watched
         @sort_option
         @output_option(*TEXTS)
         @at_cms
@@ -119,14 +122,14 @@ class KindCommands:
             await self._call(cms, self.requests[0](**{self.kind.name: one}))
             click.echo(f"{self.kind.name} {one.name} set")
         if self.matched is not None:
-            matched = self.matched(await self._call(cms, self.kind.request()))
+            matched = self.matched(await cms.call_pages(self.kind.method, self.kind.request()))
             for one in wanted:
                 if one.name not in matched:
                     warn(f"no instance matches {self.kind.name} {one.name}: check its service, labels and clusters.")
         return Exit.OK
 
     async def _list(self, cms: CmsProcesses, service: str, key: Callable[[Any], Any], output: str) -> Exit:
-        answer = await self._call(cms, self.kind.request(service=service))
+        answer = await cms.call_pages(self.kind.method, self.kind.request(service=service))
         answer.state.sort(key=key)
         if is_data(output):
             print_data(answer, output)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import sys
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,6 +14,7 @@ from hqcli.formats import LISTS, is_data, output_option, print_data
 from hqcli.options import DurationParam
 from hqcli.readable import span, truth
 from hqcli.terminal import print_table
+from hqcli.watching import watched
 from hqctl.asking.options import selecting
 from hqctl.asking.session import HqctlSession, complain, with_session
 from hqctl.output.sources import merged_sources, not_of, tell_unknown_services, warn_of
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from hqclient.client import Client
 
 FIELDS = ("meta.service_id", "meta.modification_time", "status.ready")
-REDRAW_S = 2.0
 
 
 @dataclass(slots=True)
@@ -70,13 +68,13 @@ SORTINGS = {
 
 
 @click.command()
+@watched
 @selecting
 @click.option("--since", type=DurationParam(), default=3600.0, help="How far back to look. Default: 1h.")
 @click.option(
     "--sort-by", type=click.Choice(list(SORTINGS)), default="size", show_default=True, help="Which come first."
 )
 @click.option("--limit", type=click.IntRange(1), default=20, show_default=True, help="Show at most this many services.")
-@click.option("-w", "--watch", "watching", is_flag=True, help="Refresh every two seconds until Ctrl-C (on a terminal).")
 @click.option("--no-headers", is_flag=True, help="Omit the header line of the table.")
 @output_option(*LISTS)
 @with_session
@@ -86,7 +84,6 @@ def top(
     since: float,
     sort_by: str,
     limit: int,
-    watching: bool,
     no_headers: bool,
     output: str,
 ) -> None:
@@ -97,22 +94,17 @@ def top(
     """
 
     async def work(client: Client) -> Exit:
-        while True:
-            pages = [page async for page in client.find(where, fields=FIELDS)]
-            found = services((i for page in pages for i in page.instances), time.time() - since)
-            ranked = sorted(found, key=SORTINGS[sort_by])[:limit]
-            sources = merged_sources(page.sources for page in pages)
-            if wrong := not_of([*where.cluster, session.cluster], sources):
-                complain(wrong)
-                return Exit.REFUSED
-            if watching and sys.stdout.isatty():
-                click.clear()
-            _print_services(ranked, len(found), since, sources, output, headers=not no_headers)
-            if not found:
-                await tell_unknown_services(client, where, sources)
-            if not watching:
-                return Exit.OK
-            await asyncio.sleep(REDRAW_S)
+        pages = [page async for page in client.find(where, fields=FIELDS)]
+        found = services((i for page in pages for i in page.instances), time.time() - since)
+        ranked = sorted(found, key=SORTINGS[sort_by])[:limit]
+        sources = merged_sources(page.sources for page in pages)
+        if wrong := not_of([*where.cluster, session.cluster], sources):
+            complain(wrong)
+            return Exit.REFUSED
+        _print_services(ranked, len(found), since, sources, output, headers=not no_headers)
+        if not found:
+            await tell_unknown_services(client, where, sources)
+        return Exit.OK
 
     session.run(work)
 

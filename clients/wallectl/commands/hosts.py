@@ -14,6 +14,7 @@ from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import DurationParam, gone_option
 from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
+from hqcli.watching import watched
 from wallectl.asking import call, call_pages, complain
 from wallectl.commands.hosts_import import import_
 from wallectl.options import kind_named
@@ -58,6 +59,7 @@ def hosts() -> None:
 @click.option("--check", default="", help="Only hosts where this check fails.")
 @click.option("--troubled", is_flag=True, help="Only hosts with a failing check, an operation, or not ready.")
 @click.argument("names", nargs=-1)
+@watched
 @sort_option
 @output_option(*LISTS)
 def list_(output: str, sort_by: str, state: str | None, status: str | None, **where: Any) -> None:

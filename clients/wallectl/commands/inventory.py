@@ -14,6 +14,7 @@ from hqcli.exits import Exit
 from hqcli.formats import LISTS, output_option, yaml_text
 from hqcli.shape import fill_message
 from hqcli.sorting import columns_of, sort_key, sort_option
+from hqcli.watching import watched
 from wallectl.asking import call, call_pages, complain
 from wallectl.output import print_if_data, table
 from wallepb.v1 import service_pb2 as pb
@@ -30,6 +31,7 @@ def inventory() -> None:
 
 @inventory.command("list")
 @click.option("--project", default="", help="Only machines that this project may add.")
+@watched
 @sort_option
 @output_option(*LISTS)
 def list_(project: str, sort_by: str, output: str) -> None:

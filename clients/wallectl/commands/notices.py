@@ -9,6 +9,7 @@ import click
 from hqcli.formats import LISTS, output_option
 from hqcli.readable import stamp
 from hqcli.sorting import columns_of, sort_key, sort_option
+from hqcli.watching import watched
 from wallectl.asking import call, call_pages
 from wallectl.output import print_if_data, table, word
 from wallepb.v1 import service_pb2 as pb
@@ -28,6 +29,7 @@ def notices() -> None:
 @click.option("--host", default="", help="Only notices about this host.")
 @click.option("--severity", type=click.Choice(_SEVERITIES), default="info", help="This one and above.")
 @click.option("--all", "everything", is_flag=True, help="Also those that are acknowledged.")
+@watched
 @sort_option
 @output_option(*LISTS)
 def list_(project: str, host: str, severity: str, everything: bool, sort_by: str, output: str) -> None:

@@ -10,6 +10,7 @@ from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.options import gone_option
 from hqcli.sorting import sort_key, sort_option
 from hqcli.terminal import say
+from hqcli.watching import watched
 from hqkinds.walle import PROJECT
 from wallectl.asking import call, call_pages
 from wallectl.commands.automation import automation
@@ -34,6 +35,7 @@ projects.add_command(automation)
 
 
 @projects.command("list")
+@watched
 @sort_option
 @output_option(*LISTS)
 def list_(output: str, sort_by: str) -> None:

@@ -10,6 +10,7 @@ import click
 from hqcli.formats import LISTS, TEXTS, output_option
 from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
+from hqcli.watching import watched
 from wallectl.asking import call, call_pages
 from wallectl.output import print_if_data, scenario_row, table
 from wallepb.v1 import service_pb2 as pb
@@ -116,6 +117,7 @@ def _add_waves(scenario: str, kind: ScenarioKind, hosts: tuple[str, ...], **give
 
 @scenarios.command("list")
 @click.option("--open", "open_only", is_flag=True, help="Only those that are not over.")
+@watched
 @sort_option
 @output_option(*LISTS)
 def list_(open_only: bool, output: str, sort_by: str) -> None:

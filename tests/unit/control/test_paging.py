@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from walle.api.paging import MAX_PAGE_BYTES, page_of_records
+import pytest
+from google.protobuf.descriptor import MethodDescriptor
+
+from cmspb.v1 import cms_pb2
+from control.paging import MAX_PAGE_BYTES, page_of_records
+from wallepb.v1 import service_pb2
 from wallepb.v1.project_pb2 import Scenario
 
 
@@ -15,3 +20,19 @@ def test_a_page_ends_before_it_has_too_many_bytes_and_has_at_least_one_record() 
         page, token = page_of_records(records, lambda one: True, 1_000, token)
         pages.append([one.id for one in page])
     assert pages == [["a", "b"], ["c"], ["d"], ["e"]]
+
+
+LISTS = [
+    method
+    for pb in (cms_pb2, service_pb2)
+    for service in pb.DESCRIPTOR.services_by_name.values()
+    for method in service.methods
+    if method.name.startswith("List")
+]
+
+
+@pytest.mark.parametrize("method", LISTS, ids=lambda method: method.name)
+def test_every_list_has_pages(method: MethodDescriptor) -> None:
+    asked, answered = method.input_type.fields_by_name, method.output_type.fields_by_name
+    assert {"page_size", "page_token"} <= {*asked}
+    assert "next_page_token" in answered

@@ -1,0 +1,19 @@
+"""Lists of controllers, which come in pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+
+async def ask_pages(ask: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
+    """The answers to all pages of a list as one message; raises what `ask` raises. `request`: for the first page."""
+    whole = await ask(request)
+    token = whole.next_page_token
+    while token:
+        request.page_token = token
+        answer = await ask(request)
+        whole.MergeFrom(answer)
+        token = answer.next_page_token
+    whole.ClearField("next_page_token")
+    return whole
