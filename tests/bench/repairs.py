@@ -34,12 +34,18 @@ PAGE: Final = "a page of 1,000 of {:,} hosts, p99"
 PROJECTS: Final = "a page of projects, {:,} hosts, p99"
 MACHINES: Final = "a page of machines, {:,} hosts, p99"
 HOST: Final = "one of {:,} hosts with what would be done, p99"
+FORECAST: Final = "a forecast of a project, {:,} failing hosts, p99"
+TROUBLED: Final = "a page of 1,000 of {:,} troubled hosts, p99"
+LIMITS: Final = "limits of a project, {:,} hosts, p99"
 DECISION: Final = "a decision on each of {:,} failing hosts"
 _READ: Final[dict[str, Message]] = {
     PAGE: pb.ListHostsRequest(page_size=1000),
     HOST: pb.GetHostRequest(host="h09999"),
     PROJECTS: pb.ListProjectsRequest(page_size=1000),
     MACHINES: pb.ListMachinesRequest(page_size=1000),
+    TROUBLED: pb.ListHostsRequest(troubled=True, project="web"),
+    LIMITS: pb.GetLimitsRequest(project="web"),
+    FORECAST: pb.GetForecastRequest(project="web"),
 }
 _PER_CALL: Final = 50  # of an import, as `walle hosts import` does
 _REPORTED: Final = {GROUP: 10_000, LARGE: 1_000}  # in one call
