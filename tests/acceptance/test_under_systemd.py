@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.etcd import EtcdBinary
+from store.embedded import EtcdBinary
 
 ROOT = Path(__file__).resolve().parents[2]
 SYSTEMD = Path("/lib/systemd/systemd")
