@@ -32,7 +32,7 @@ async def run(bench: Bench) -> None:
     """The group `orders`."""
     names = [f"s{number}" for number in range(SERVICES)]
     async with nanny_and_hq(bench.directory) as (nanny, hq, pid), Client([hq]) as client:
-        waiting = iter(names)
+        waiting = iter(enumerate(names))
         await asyncio.gather(*(_make(nanny, waiting) for _ in range(4)))
         async with following_agents(client, names, random.Random(1)):
             await _measure(bench, nanny, "while all are prepared", [(name, pb.TARGET_PREPARED) for name in names])
@@ -50,14 +50,13 @@ async def _measure(bench: Bench, nanny: NannyServer, what: str, orders: list[tup
     bench.fact(GROUP, f"orders {what} that were not stored", [failed], "", note=NOTE)
 
 
-async def _make(nanny: NannyServer, names: Iterator[str]) -> None:
-    for name in names:
+async def _make(nanny: NannyServer, names: Iterator[tuple[int, str]]) -> None:
+    for place, name in names:
         request = pb.CreateServiceRequest(service_id=name, request_id=new_request_id())
         while not await _is_done(nanny.call("CreateService", request)):
             await asyncio.sleep(1.0)
-        while not await _is_done(
-            add_snapshot(nanny, name, "r1", [f"{name}-{number}" for number in range(PER_SERVICE)])
-        ):
+        instances = [f"{name}-{number}" for number in range(PER_SERVICE)]
+        while not await _is_done(add_snapshot(nanny, name, "r1", instances, place * PER_SERVICE)):
             await asyncio.sleep(1.0)
 
 

@@ -124,8 +124,9 @@ async def _wide_roll_out(bench: Bench, nanny: NannyServer, client: Client) -> No
     bench.fact(GROUP, "a roll-out: what a batch takes beyond its agents", [own / BATCHES], "s", note=note)
 
 
-async def add_snapshot(nanny: NannyServer, service: str, title: str, names: list[str]) -> str:
-    instances = [{"id": name, "node": f"n{number // PER_NODE}"} for number, name in enumerate(names)]
+async def add_snapshot(nanny: NannyServer, service: str, title: str, names: list[str], first: int = 0) -> str:
+    """`first`: so many instances of other services are on nodes already."""
+    instances = [{"id": name, "node": f"n{number // PER_NODE}"} for number, name in enumerate(names, first)]
     revision = {"id": title, "container": [{"name": "main", "command": ["run", title]}]}
     content = json.dumps({"service": service, "instances": instances, "revisions": [revision]}).encode()
     answer = await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id=service, content=content))

@@ -73,6 +73,7 @@ async def _follows(directory: Path, form: str) -> Verdict:
             await verdict.case(f"1 to {_COUNT} to 1", _growth(at, port), 480.0)
             await verdict.case("weights of 90 and 10 are the shares of requests", _weights(at, port), 60.0)
             await verdict.case("a killed gateway", _kill_gateway(at, gateway), 90.0)
+            await verdict.case("HQ away, and the gateway killed meanwhile", without_hq(at, gateway, QUIET_S), 90.0)
         finally:
             load.cancel()
             await asyncio.gather(load, return_exceptions=True)
@@ -120,3 +121,21 @@ async def _kill_gateway(at: Balancer, gateway: GatewayProcess) -> None:
     await at.hq.weigh("web-0", 100)
     await at.hq.weigh("web-1", 0)
     await uses(at, {"127.0.1.1"})
+
+
+async def without_hq(at: Balancer, gateway: GatewayProcess, away_s: float) -> None:
+    """HQ is silent for so long, and its gateway is killed halfway; then changes come again."""
+    await at.hq.put("last-1", "last")
+    await gateway.is_saved("last-1")  # and so all that was before it
+    at.hq.pause()
+    try:
+        await asyncio.sleep(away_s / 2)
+        await gateway.kill()
+        await gateway.again()
+        await asyncio.sleep(away_s / 2)
+        await uses(at, {"127.0.1.1"})
+    finally:
+        at.hq.resume()
+    await at.hq.weigh("web-1", 100)
+    await at.hq.weigh("web-0", 0)
+    await uses(at, {"127.0.1.2"})

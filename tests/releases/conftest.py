@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
-import subprocess
-import tarfile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.support.etcd import binary_of
+from tests.support.source_trees import source_tree
 from tools.check_compatible import ROOT, newest
 
 
@@ -26,16 +23,7 @@ class Versions(NamedTuple):
 def last_release(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The tree of the newest release in RELEASES.md."""
     version, commit = newest((ROOT / "RELEASES.md").read_text())
-    released = subprocess.run(("git", "archive", commit), cwd=ROOT, capture_output=True, check=False)
-    if released.returncode:
-        reason = f"needs the commit of release {version}: git fetch origin {commit}"
-        if os.environ.get("CI"):
-            pytest.fail(reason, pytrace=False)
-        pytest.skip(reason)
-    tree = tmp_path_factory.mktemp("release") / version
-    with tarfile.open(fileobj=io.BytesIO(released.stdout)) as tar:
-        tar.extractall(tree, filter="data")
-    return tree
+    return source_tree(commit, tmp_path_factory.mktemp("release") / version, f"release {version}")
 
 
 @pytest.fixture(params=["upgrade", "way back"])

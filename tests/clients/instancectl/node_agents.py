@@ -16,16 +16,17 @@ from tests.support.sample_instances import eventually
 
 
 class NodeProcess(AgentProcess):
-    """One agent over one directory and one socket."""
+    """One agent over one directory and one socket. `root`: the source tree that its next start runs."""
 
     def __init__(self, directory: Path, socket: Path, *arguments: str) -> None:
         super().__init__(directory, node_socket_of(directory))
+        self.root = ROOT
         self._arguments = ("--socket", str(socket), *arguments)
 
     async def start(self, *more: str) -> NodeProcess:
         times = ("--restart-first", "0.1", "--restart-max", "0.5")
         place = ("node", "--node", NODE, "--dir", str(self.directory))
-        await self.launch(*place, *times, *self._arguments, *more, root=ROOT)
+        await self.launch(*place, *times, *self._arguments, *more, root=self.root)
         return self
 
     async def instance(self, instance_id: str) -> dict[str, Any]:

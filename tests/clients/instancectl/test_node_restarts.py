@@ -5,22 +5,42 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Final
 
 import pytest
 
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
-from tests.clients.instancectl.conftest import NewNode
+from tests.clients.instancectl.conftest import NewNode, StartHq
 from tests.clients.instancectl.hearsay import TRUE, statuses, told, until_ready, watched
-from tests.clients.instancectl.supervised import free_port, instance, is_alive, revision
+from tests.clients.instancectl.supervised import ROOT, free_port, instance, is_alive, revision
+from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
+from tests.support.source_trees import source_tree
 
 
-def web(port: int) -> model.Instance:
+# The first whose agent of a node sends every state; the newest release, 0.1.0, has no such agent.
+_OLDER: Final = "588d4eebc315b2230c848240b0dd2a8ef0884e80"
+
+
+@pytest.fixture
+async def hq(start_hq: StartHq) -> ReplicaProcess:
+    """One that waits for as long as it takes to start an agent with so many on a busy machine."""
+    return await start_hq("--liveness-timeout", "120s")
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """The source tree of a version of before."""
+    return source_tree(_OLDER, tmp_path / "older")
+
+
+def web(port: int, period_ms: int) -> model.Instance:
     made = revision(script=f"exec python3 -m http.server {port} --bind 127.0.0.1")
     made.container[0].readiness_check.http.port = "http"
-    made.container[0].readiness_check.period.FromMilliseconds(200)
+    made.container[0].readiness_check.period.FromMilliseconds(period_ms)
     made.container[0].readiness_check.timeout.FromMilliseconds(5000)
     return instance(made, instance_id=f"i-{port}", port=port)
 
@@ -66,9 +86,9 @@ async def _get(port: int) -> None:
     ("count", "rounds"), [(4, 10), pytest.param(100, 50, marks=[pytest.mark.night, pytest.mark.timeout(3600)])]
 )
 async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails_no_request(
-    new_node: NewNode, client: Client, count: int, rounds: int
+    new_node: NewNode, client: Client, older: Path, count: int, rounds: int
 ) -> None:
-    wanted = [web(free_port()) for _ in range(count)]
+    wanted = [web(free_port(), 50 * count) for _ in range(count)]
     ids = [made.meta.id for made in wanted]
     for made in wanted:
         await client.create(made)
@@ -80,6 +100,7 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
         for number in range(rounds):
             before = [(await told(client, instance_id=each)).incarnation for each in ids]
             await (node.kill() if number % 2 else node.terminate())
+            node.root = older if number // 2 % 2 == 0 else ROOT  # each way to end before each change of version
             await node.start()
             for each, incarnation in zip(ids, before, strict=True):
                 await eventually(lambda each=each, was=incarnation: is_new(client, each, was))  # type: ignore[misc]
