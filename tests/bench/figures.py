@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tests.bench import abuse, agents, feeds, gateways, leave, pages, reconnecting, recording, single, transport
+from tests.bench import abuse, agents, feeds, gateways, leave, orders, pages, reconnecting, recording, single, transport
 from tests.bench.results import Results
 from tests.bench.stats import Spread, ratio, short, spread
 
@@ -345,6 +345,11 @@ FIGURES = (
         "CMS, 100,000 instances, 1,000 tasks wait: a new one decided, p99", 50, "ms", False, "cms", _fact(leave.NEW)
     ),
     Figure("… a poll with its details, p99", 5, "ms", False, "cms", _fact(leave.POLL)),
+    Figure(
+        *("Nanny, 1,000 services of 10, 24 callers: an order stored and in effect, p99", 100, "ms", False),
+        *(orders.GROUP, _fact(orders.ANY_P99)),
+    ),
+    Figure("Nanny's memory with 1,000 services of 10", 300, "MB", False, orders.GROUP, _fact(orders.MEMORY)),
     Figure("Console, the slowest page over 100,000 instances: p99", 300, "ms", False, "console", _fact(pages.SLOWEST)),
     Figure("Console, a report on an open page of a service: p99", 1_000, "ms", False, "console", _fact(pages.SEEN)),
     Figure(

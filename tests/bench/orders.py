@@ -25,6 +25,8 @@ SERVICES: Final = 1_000
 PER_SERVICE: Final = 10
 CALLERS: Final = 24
 ORDERS: Final = 2_400
+ANY_P99: Final = "an order of any service, p99"
+MEMORY: Final = "memory of Nanny"
 NOTE: Final = f"{SERVICES:,} services, {SERVICES * PER_SERVICE:,} instances, {CALLERS} callers"
 
 
@@ -40,7 +42,7 @@ async def run(bench: Bench) -> None:
             targets = cycle((pb.TARGET_CREATED, pb.TARGET_PREPARED))
             rng = random.Random(1)
             await _measure(bench, nanny, "of any service", [(rng.choice(names), next(targets)) for _ in range(ORDERS)])
-            bench.fact(GROUP, "memory of Nanny", [memory_bytes(pid) / 1e6], "MB", note=NOTE)
+            bench.fact(GROUP, MEMORY, [memory_bytes(pid) / 1e6], "MB", note=NOTE)
 
 
 async def _measure(bench: Bench, nanny: NannyServer, what: str, orders: list[tuple[str, pb.Target]]) -> None:

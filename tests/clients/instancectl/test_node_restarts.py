@@ -15,14 +15,15 @@ from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
 from tests.clients.instancectl.conftest import NewNode, StartHq
 from tests.clients.instancectl.hearsay import TRUE, statuses, told, until_ready, watched
+from tests.clients.instancectl.host_agents import ready
 from tests.clients.instancectl.supervised import ROOT, free_port, instance, is_alive, revision
 from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
 from tests.support.source_trees import source_tree
 
-
 # The first whose agent of a node sends every state; the newest release, 0.1.0, has no such agent.
 _OLDER: Final = "588d4eebc315b2230c848240b0dd2a8ef0884e80"
+_PATIENCE_S: Final = 300.0
 
 
 @pytest.fixture
@@ -93,8 +94,7 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
     for made in wanted:
         await client.create(made)
     node = await new_node().start()
-    for each in ids:
-        await until_ready(client, instance_id=each)
+    await eventually(lambda: ready(client, *ids), _PATIENCE_S, "all ready")
     pids = [await node.container_pid(each) for each in ids]
     async with watched(client) as seen, lookups(client) as failed:
         for number in range(rounds):
@@ -103,7 +103,7 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
             node.root = older if number // 2 % 2 == 0 else ROOT  # each way to end before each change of version
             await node.start()
             for each, incarnation in zip(ids, before, strict=True):
-                await eventually(lambda each=each, was=incarnation: is_new(client, each, was))  # type: ignore[misc]
+                await eventually(lambda each=each, was=incarnation: is_new(client, each, was), _PATIENCE_S)  # type: ignore[misc]
         assert {status.ready.status for status in statuses(seen)} == {TRUE}
         assert failed == []
     assert [await node.container_pid(each) for each in ids] == pids
