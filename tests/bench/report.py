@@ -47,9 +47,10 @@ def _goals(results: Results) -> str:
     missed = [figure for figure in FIGURES if not figure.is_reached(found[figure])]
     rows = [("what", "goal", "measured"), *(_goal(f, found[f]) for f in FIGURES if f.what in FIRST)]
     text = f"{len(FIGURES) - len(missed)} of {len(FIGURES)} goals are reached. These matter most:\n\n{table(rows)}"
-    if missed:
-        rest = [(_full_name(f), *_goal(f, found[f])[1:]) for f in missed]
+    if rest := [(_full_name(f), *_goal(f, found[f])[1:]) for f in missed if found[f] is not None]:
         text += "\n\nNot reached:\n\n" + table([("what", "goal", "measured"), *rest])
+    if waiting := [f"{_full_name(f)} ({f.told_target()})" for f in missed if found[f] is None]:
+        text += f"\n\nNot measured yet: {'; '.join(waiting)}."
     return text
 
 
