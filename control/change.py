@@ -77,7 +77,7 @@ class Changes:
 
 
 class ActingGuard(Protocol):
-    """What a transaction of the acting process compares."""
+    """The comparison in every transaction of the leader."""
 
     def guard(self) -> Compare:
         """Raises NotActing."""

@@ -69,7 +69,7 @@ class Switches:
 
 
 class EffectIntent:
-    """What was stored before an effect, and until when the effect may begin."""
+    """The intent that was stored before an effect, and until when the effect may begin."""
 
     def __init__(
         self,

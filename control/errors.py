@@ -1,4 +1,4 @@
-"""What the kit refuses or fails at. All but `Refused` and `UnreadableEvent` reach callers as they are."""
+"""Errors of the kit. All but `Refused` and `UnreadableEvent` reach callers as they are."""
 
 from __future__ import annotations
 

@@ -160,7 +160,7 @@ class Events(Generic[E]):
             log.debug("%d events of %s %s were handled", handled, self.name, subject)
 
     async def _refuse_first(self, subject: str, error: TooLarge, handled: int) -> None:
-        """What the store will never take must not keep those behind it from being handled."""
+        """Refuse the first event: if the store will never take it, it must not block those behind it."""
         if handled > 1:
             return
         change = self._parts.change()
@@ -229,7 +229,7 @@ class Events(Generic[E]):
 
 @dataclass(frozen=True, slots=True)
 class EventParts:
-    """What all kinds of events share at one process.
+    """Parts that all kinds of events share at one process.
 
     Attributes:
         may_handle: whether events of an epoch are handled now.

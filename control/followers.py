@@ -1,4 +1,4 @@
-"""What one recorder that follows a controller has not read yet."""
+"""The changes that a recorder which follows a controller has not read yet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every process of a controller follows and stores with: the parts of `store`, put together over one memory."""
+"""How every process of a controller follows and stores: the parts of `store`, put together over one memory."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ RETRY_S: Final = 60.0
 
 @dataclass(frozen=True, slots=True)
 class SettingKind(Generic[R]):
-    """What the calls, the orders and the checks of rights need to know of a kind.
+    """A kind of setting as the calls, the orders and the checks of rights need it.
 
     Attributes:
         stored: its records: what was set, with `by` and `at_ms`.
@@ -48,7 +48,7 @@ class SettingKind(Generic[R]):
         return self.stored.name
 
     def record(self, message: Message, by: str, at_ms: int) -> R:
-        """What is stored of a message."""
+        """Make the record that is stored of a message."""
         if self.part:
             return self.stored.message(**{self.part: message}, by=by, at_ms=at_ms)
         fields = {field.name: value for field, value in message.ListFields()}

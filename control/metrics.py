@@ -1,4 +1,4 @@
-"""What Prometheus sees of a controller's memory, whichever controller it is."""
+"""Metrics of a controller's memory, the same for each controller."""
 
 from __future__ import annotations
 

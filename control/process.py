@@ -1,4 +1,4 @@
-"""What every controller's process needs to start: flags, security, the store for `dev`, signals."""
+"""Parts with which every controller's process starts: flags, security, the store for `dev`, signals."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def check_exposed(given: Mapping[str, Any]) -> None:
 
 
 def context_of(given: Mapping[str, Any], name: str, config: ControlConfig, security: Security | None) -> ServerContext:
-    """What the listeners share. Call it inside the running event loop."""
+    """Make the context that the listeners share. Call it inside the running event loop."""
     tracing = tracing_to(given["otlp"], name, config.process)
     return ServerContext(limits_of(given), SystemClock(), RequestIds(config.process), security, tracing)
 
@@ -184,7 +184,7 @@ async def _on_own_store(given: Mapping[str, Any], serve: Serve) -> None:
 
 @dataclass(slots=True)
 class ControllerHealth:
-    """What /livez, /readyz and grpc.health.v1 report of a controller.
+    """The health of a controller as /livez, /readyz and grpc.health.v1 report it.
 
     Attributes:
         why_closed: why it answers but begins nothing; "": nothing prevents it.

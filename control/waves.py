@@ -35,7 +35,7 @@ _IN_WORK: Final = (Progress.WORKING, Progress.RETURNING)
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What is worked on as one. `domain`: what fails together with it, e.g. its rack; empty: nothing does."""
+    """A unit of planned work. `domain`: what fails together with it, e.g. its rack; empty: nothing does."""
 
     name: str
     progress: Progress
@@ -63,7 +63,7 @@ class WaveLimits:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do now; nothing of it: wait.
+    """The next step; if it is empty, wait.
 
     Attributes:
         begin: names of the parts of the next wave.
@@ -77,7 +77,7 @@ class Step:
 
 
 def next_step(parts: Sequence[Part], limits: WaveLimits, obstacle: str = "") -> Step:
-    """What planned work does now. `obstacle`: why no further wave may begin, e.g. a fuse that has tripped.
+    """Decide the next step of planned work. `obstacle`: why no further wave may begin, e.g. a fuse that has tripped.
 
     A part that fails while others are still in work stops it at once: what is in work is not interrupted.
     """
@@ -123,7 +123,7 @@ def list_problems(parts: Iterable[Part], most: int = 10) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartEvidence:
-    """What is seen of a part whose work is done; times in ms of the caller's clock.
+    """Observations of a part whose work is done; times in ms of the caller's clock.
 
     Attributes:
         ended_ms: when the work was done.
@@ -213,7 +213,7 @@ def is_over(step: WaveStep, lasted_s: float, *, is_promoted: bool) -> bool:
 
 
 def find_step_faults(steps: Sequence[WaveStep], checks: Collection[str]) -> Iterator[tuple[int, str, str]]:
-    """What is wrong with steps: number, field and what to write. `checks`: names of those that there are."""
+    """Find wrong steps: number, field and what to write instead. `checks`: names of those that there are."""
     reached: Amount | None = None
     for number, step in enumerate(steps):
         begins = step.reach is not None or step.weight is not None

@@ -37,7 +37,7 @@ _CURRENT_S: Final = 2.0
 
 @dataclass(slots=True)
 class DiscoveryHealth:
-    """What /livez, /readyz and grpc.health.v1 say.
+    """The health that /livez, /readyz and grpc.health.v1 report.
 
     A gateway can serve as soon as there is a list, even from a file: an old answer is better than none.
     """

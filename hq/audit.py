@@ -29,7 +29,7 @@ class ExpectedLine(NamedTuple):
 
 @dataclass(slots=True)
 class ChainSpan:
-    """What was found of one chain.
+    """The lines found of one chain.
 
     Attributes:
         first, last: sequences of the lines at its ends.

@@ -98,7 +98,7 @@ class UnknownInstances:
 
 
 class EpochEvidence(NamedTuple):
-    """What speaks for and against an epoch.
+    """The evidence for and against an epoch.
 
     Attributes:
         now: what it holds.
@@ -131,7 +131,7 @@ class EpochEvidence(NamedTuple):
         return self.may_recover and not self._has_lost_instances()
 
     def remembered_holdings(self) -> InstanceCounts:
-        """What to compare the next epoch with, should this one end now."""
+        """Return the counts to compare the next epoch with, if this one ends now."""
         if self.trust is not DOUBTED:
             return self.now
         return InstanceCounts(*map(max, self.now, self.before))

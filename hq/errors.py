@@ -1,4 +1,4 @@
-"""What HQ refuses beyond what every server does (`serving/errors.py`): what is stored rules it out."""
+"""Errors of HQ beside those of every server (`serving/errors.py`): the stored records rule the call out."""
 
 from __future__ import annotations
 

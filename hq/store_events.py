@@ -1,4 +1,4 @@
-"""What comes out of the store's ordered stream, taken to the parts that it concerns. The sink of the follower.
+"""Passes the events of the store's ordered stream to the parts that they concern. The sink of the follower.
 
 For one batch, in this order: the committer (did it bring a write of unknown outcome?), the cache, liveness, history and
 watches, then fences: whoever waits for a fence finds everything before it in place.
@@ -204,7 +204,7 @@ class StoreEvents:
             self._apply_word(change, name, change.value)
 
     def _apply_word(self, change: KeyChange, name: k.Name, value: bytes) -> None:
-        """What a replica says of itself, or did for all."""
+        """Apply a replica's record about itself, or about something that it did for all."""
         if name.kind == k.FENCE:
             self._saw_peer(name.rest)
             self._fence.on_fence_key(change.key, word_of(value), change.revision)

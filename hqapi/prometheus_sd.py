@@ -32,7 +32,7 @@ _SLICE: Final = 200  # targets, some 2 ms
 
 
 class TargetQuery(NamedTuple):
-    """What the query says. No services: all of them."""
+    """The query of a request. No services: all of them."""
 
     services: tuple[str, ...]
     port: str
@@ -57,7 +57,7 @@ Finder = Callable[[TargetQuery, Call], AsyncIterator[Sequence[ScrapeTarget]]]
 
 
 def parse_query(request: PageRequest) -> TargetQuery:
-    """What a request asks for. Raises InvalidRequest, naming the parameter."""
+    """Parse the query of a request. Raises InvalidRequest, naming the parameter."""
     query = request.query()
     for name in query.keys() - _PARAMETERS:
         raise invalid(name[:100], f"unknown parameter: use {', '.join(sorted(_PARAMETERS))}")

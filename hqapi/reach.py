@@ -1,4 +1,4 @@
-"""What the calls of hq.v1 reach, whoever serves them: replicas, the federation gateway, host agents."""
+"""The reach of the calls of hq.v1 at all their servers: replicas, the federation gateway, host agents."""
 
 from __future__ import annotations
 

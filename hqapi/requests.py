@@ -32,7 +32,7 @@ def requested_cluster(call: Call) -> str:
 
 
 def subject(request: Any) -> str:
-    """What a request is about, for the audit log: the id of its instance, or the ids of the first ten."""
+    """Return the subject of a request, for the audit log: the id of its instance, or the ids of the first ten."""
     if hasattr(request, "instance_id"):
         return str(request.instance_id)
     if hasattr(request, "id"):

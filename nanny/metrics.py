@@ -1,4 +1,4 @@
-"""What Prometheus sees of Nanny."""
+"""Metrics of Nanny."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from serving.telemetry.metrics import Declared
 
 @dataclass(frozen=True, slots=True)
 class NannyMetricSources:
-    """What the metrics are read from."""
+    """The objects that the metrics are read from."""
 
     controller: Controller
     pictures: ServiceViews

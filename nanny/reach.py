@@ -1,4 +1,4 @@
-"""What the calls of Nanny reach: all of a service. Checked before a call, and again where an order takes effect."""
+"""The reach of Nanny's calls: all of a service. Checked before a call, and again where an order takes effect."""
 
 from __future__ import annotations
 

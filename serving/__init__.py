@@ -1,4 +1,4 @@
-"""What every server is built on: transport, the table of methods, the error tree, limits, security, time.
+"""The base of every server: transport, the table of methods, the error tree, limits, security, time.
 
 Servers use it that must not know each other: `hq` and `federated`, say. `transport/` serves their tables of methods
 (`calls/`) in every protocol.

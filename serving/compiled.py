@@ -63,6 +63,6 @@ def use() -> None:
 
 
 def form() -> str:
-    """What this process runs, `compiled` or `interpreted`, in a checkout or from a wheel."""
+    """Return which code this process runs, `compiled` or `interpreted`, in a checkout or from a wheel."""
     found = find_spec("serving.head")
     return "compiled" if found is not None and str(found.origin).endswith(SUFFIX) else "interpreted"

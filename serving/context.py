@@ -1,4 +1,4 @@
-"""What the transports of one process share: limits, the clock, security, and what is measured of them."""
+"""Parts that the transports of one process share: limits, the clock, security and metrics."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class ServerContext:
         return f"the audit log cannot be written: {fault}" if fault else ""
 
     def guard(self, path: str, rule: Rule, reach: Reach | None) -> CallGuard:
-        """What to do about security in calls of a method, or for a page."""
+        """Return the guard of calls of a method, or of a page."""
         return CallGuard(self.security.gate if self.security is not None else None, path, rule, self.admission, reach)
 
 

@@ -1,4 +1,4 @@
-"""What a server refuses or fails at, whatever it serves, in the order of what the caller does next.
+"""Errors of every server, in the order of what the caller does next.
 
 `serving/error_statuses.py` is the one place that turns these into gRPC statuses, HTTP statuses and error details; what
 goes wrong between the ends of a connection is in `protocol_errors.py`.
@@ -141,7 +141,7 @@ class PermissionDenied(ServiceError):
 
 
 class FailedPrecondition(ServiceError):
-    """What is stored rules the call out; sent with a google.rpc.PreconditionFailure. `subject`: of what, or empty."""
+    """Stored records rule the call out; sent with a google.rpc.PreconditionFailure. `subject`: of what, or empty."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "FAILED_PRECONDITION"

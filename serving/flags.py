@@ -187,7 +187,7 @@ class Flags:
         return click.option(name, expose_value=False, hidden=True, is_eager=True, envvar=envvar, callback=refuse)
 
     def gone_transport(self) -> Callable[[F], F]:
-        """What chose the servers of grpc.aio and uvicorn."""
+        """Accept no `--transport` but the default: the servers of grpc.aio and uvicorn are gone."""
         instead = (
             "every address answers all protocols, and --grpc-mtls demands a client's certificate: take the flag out"
         )
@@ -220,7 +220,7 @@ class Flags:
         return self.under("Listening").option("--allowed-host", multiple=True, metavar="HOST", help=text)
 
     def logs(self) -> Callable[[F], F]:
-        """What is logged and how, and where traces go."""
+        """Add the flags of logs and traces."""
         levels = click.Choice(["debug", "info", "warning", "error"])
         formats = "Log format: text, or json with one object per line."
         traces = "Send traces to this collector (OTLP over HTTP); needs OpenTelemetry's packages (docs/logs.md)."

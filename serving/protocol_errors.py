@@ -1,4 +1,4 @@
-"""What goes wrong between the ends of a connection; `serving/error_statuses.py` maps their reasons to statuses."""
+"""Errors between the two ends of a connection; `serving/error_statuses.py` maps their reasons to statuses."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ def is_loopback(address: str) -> bool:
 
 
 def address_fault(address: str, *, is_own: bool = False) -> str:
-    """What is wrong with a host:port (or unix:PATH), and what to write; empty: nothing. `is_own`: to listen on."""
+    """Find the fault of a host:port (or unix:PATH), with what to write instead; empty: none. `is_own`: to listen on."""
     if address.startswith("unix:"):
         return ""
     if "://" in address:

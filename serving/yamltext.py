@@ -8,7 +8,7 @@ import yaml
 
 
 class BadYaml(ValueError):
-    """What is wrong and where, without the lines themselves: faults are shown to people who may not read the file."""
+    """A fault and its place, without the text of its line: faults are shown to people who may not read the file."""
 
 
 class _StrictLoader(yaml.SafeLoader):
@@ -22,7 +22,7 @@ class _StrictLoader(yaml.SafeLoader):
 
 
 def load(text: str | bytes) -> Any:
-    """What the text says; None: nothing. Raises BadYaml."""
+    """Return the value of the text; None: it is empty. Raises BadYaml."""
     try:
         return _StrictLoader(text).get_single_data()
     except Exception as error:  # PyYAML also fails with errors that are not its own

@@ -33,7 +33,7 @@ class HistoryCheck:
         self._put = self._gone = None
 
     def footing(self) -> Footing | None:
-        """What a later process may look for; None: nothing was applied yet."""
+        """Return the changes that prove the history to a later process; None: nothing was applied yet."""
         return footing_of(self._put, self._put_at, self._gone) if self._put is not None else None
 
     def stand_on(self, put: Record, footing: Footing) -> None:

@@ -38,7 +38,7 @@ _DRAIN_S = 30.0
 
 
 class EtcdCredentials(Protocol):
-    """What a channel to etcd shows and trusts, made from files that may be replaced meanwhile."""
+    """TLS credentials of channels to etcd, read from files that may be replaced meanwhile."""
 
     @property
     def current(self) -> grpc.ChannelCredentials:

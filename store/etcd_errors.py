@@ -1,4 +1,4 @@
-"""What a failed call to etcd means: certainly not done, or unknown, or that its token must be fetched anew.
+"""Classifies failed calls to etcd: certainly not done, or unknown, or that its token must be fetched anew.
 
 Decided by the gRPC status and its message.
 
@@ -66,7 +66,7 @@ _UNRESOLVED = re.compile(r"(?:errors resolving|DNS resolution failed for) (\S+):
 
 
 def words_of(error: grpc.aio.AioRpcError) -> str:
-    """What happened, as people say it: a channel's own words about a connection name its layers."""
+    """Return the failure in plain words: a channel's own text about a connection names its layers."""
     details = error.details() or ""
     if match := _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details):
         return f"cannot connect to {match[1]}: {match[2]}"
@@ -74,7 +74,7 @@ def words_of(error: grpc.aio.AioRpcError) -> str:
 
 
 def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
-    """What the failure of a call means, as an error of the port or TokenRefused."""
+    """Raise the port's error for a failed call, or TokenRefused."""
     code, details, words = error.code(), (error.details() or "").lower(), f"etcd: {words_of(error)}"
     _raise_for_access(code, details, words, error)
     if code is grpc.StatusCode.OUT_OF_RANGE:
@@ -109,13 +109,13 @@ def cancelled_by_close() -> bool:
 
 
 def raise_for_watch(error: grpc.aio.AioRpcError) -> NoReturn:
-    """What the end of a watch means."""
+    """Raise the port's error for a watch that ended."""
     refused = error.code() is grpc.StatusCode.UNAUTHENTICATED
     raise (WatchTokenRefused if refused else Disconnected)(f"etcd: {words_of(error)}") from error
 
 
 def raise_for_cancelled_watch(compact_revision: int, reason: str) -> NoReturn:
-    """What it means that etcd cancelled a watch."""
+    """Raise the port's error for a watch that etcd cancelled."""
     if compact_revision:
         raise Compacted(compact_revision)
     # To a watch with a token that has expired, etcd 3.5 says "permission denied".
@@ -147,7 +147,7 @@ class Token:
         self._fetching = asyncio.Lock()
 
     async def metadata(self) -> Metadata:
-        """What goes with a call. Raises what `fetch` raises."""
+        """Return the metadata of a call. Raises what `fetch` raises."""
         if self._fetch is None:
             return ()
         async with self._fetching:

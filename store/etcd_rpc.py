@@ -146,7 +146,7 @@ class MemberConnection:
         await _answer(self._kv.Compact, rpc.CompactionRequest(revision=revision), timeout_s, metadata)
 
     async def status(self, timeout_s: float, metadata: Metadata) -> MemberStatus:
-        """What the member says of itself. Raises Unavailable."""
+        """Return the member's own status. Raises Unavailable."""
         s = await _answer(self._maintenance.Status, rpc.StatusRequest(), timeout_s, metadata)
         return member_status(self.endpoint, s)
 
@@ -311,7 +311,7 @@ def _outcome(answer: Any, write: Write) -> Applied | ConditionFailed:
 
 
 def member_status(endpoint: str, said: Any) -> MemberStatus:
-    """What a StatusResponse means."""
+    """Read a StatusResponse."""
     others = [error.strip() for error in said.errors if _FULL not in error]
     unknown = UnknownFieldSet(said)
     later = {field.field_number: field.data for field in (unknown[i] for i in range(len(unknown)))}

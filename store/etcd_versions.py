@@ -19,7 +19,7 @@ def is_sound(version: tuple[int, int, int]) -> bool:
 
 
 def advice(version: str) -> str:
-    """What to say about a member of this version, as in "3.4.23"; empty: nothing is known against it."""
+    """Return a warning about a member of this version, like "3.4.23"; empty: it has no known fault."""
     match = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     if match is None:
         return ""

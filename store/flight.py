@@ -93,7 +93,7 @@ class QueuedWrite:
 
 
 class Queue:
-    """What waits. Items whose callers have gone are left out of groups."""
+    """Waiting items. Those whose callers have gone are left out of groups."""
 
     def __init__(self) -> None:
         self._items: dict[QueuedWrite, None] = {}

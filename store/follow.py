@@ -58,7 +58,7 @@ class _Silent(Disconnected):
 
 
 class _RestartPoint(Enum):
-    """What must be read before the next watch."""
+    """How much must be read before the next watch."""
 
     NOTHING = auto()
     GAP = auto()  # events were compacted away, or do not come: the difference
@@ -67,7 +67,7 @@ class _RestartPoint(Enum):
 
 
 class Mend:
-    """What memory had wrong, and how the store had it when it was read.
+    """Keys that were wrong in memory, as the store had them when it was read.
 
     Attributes:
         word: what the mark will hold.
@@ -84,7 +84,7 @@ class Mend:
         self.done: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     def changes(self, sink: StoreSink, revision: int) -> list[KeyChange]:
-        """What is still wrong when the sink has reached the mark, at `revision`."""
+        """Return the changes that are still needed when the sink has reached the mark, at `revision`."""
         changes = []
         for key, (record, read_at) in self._records.items():
             known = sink.version_of(key) or 0
@@ -146,7 +146,7 @@ class StoreFollower:
         self._anchor.sending_fence(key, value)
 
     def footing(self) -> Footing | None:
-        """What a later process may look for in the store; None: nothing was applied yet."""
+        """Return the changes that prove the history to a later process; None: nothing was applied yet."""
         return self._anchor.footing()
 
     async def run(self) -> None:

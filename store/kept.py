@@ -1,4 +1,4 @@
-"""What an earlier process kept of the store that it had followed, and whether the store proves it.
+"""Checkpoints: state that an earlier process saved, proved against the store before it is used.
 
 No file is trusted by itself. The store must have the same epoch, must show what was applied last,
 at its revision and with the same value, and must still hold its history from there on: the watch begins after it.
@@ -18,7 +18,7 @@ _REPLACED = "the store was replaced while this process was stopped"
 
 
 class Footing(NamedTuple):
-    """What was applied last, as it can be kept: of the value only a digest, for it may be a secret.
+    """The changes applied last, as they are saved: of the value only a digest, for it may be a secret.
 
     Attributes:
         key, created, modified, digest: of the last put.
@@ -41,17 +41,17 @@ class Footing(NamedTuple):
 
 
 def footing_of(put: Record, at: int, gone: tuple[bytes, int] | None) -> Footing:
-    """What proves later that the store still has this history: the last put (hashed) and the last deletion."""
+    """Return the proof that the store still has this history: the last put (hashed) and the last deletion."""
     digest = hashlib.blake2b(put.value, digest_size=16).digest()
     return Footing(put.key, put.created, put.modified, digest, at, gone)
 
 
 class NotKept(Exception):
-    """What was kept is damaged, or the store does not prove it. Reset the sink, and read everything."""
+    """A checkpoint is damaged, or the store does not prove it. Reset the sink, and read everything."""
 
 
 class StoreCheckpoint(Protocol):
-    """What was kept: all keys of some kinds, as they were at a version, and what the store must show to prove it."""
+    """All keys of some kinds as they were at a version, with the proof that the store must still show."""
 
     @property
     def epoch(self) -> str: ...

@@ -89,7 +89,7 @@ class Stride:
 
 
 def _common(one: bytes, two: bytes) -> bytes:
-    """What both begin with."""
+    """Return the common prefix of both."""
     return bytes(a for a, _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
 
 
@@ -168,5 +168,5 @@ class Difference:
         self.changes += [KeyChange(*record) for record in records if record.modified > self._since]
 
     def deletions(self, revision: int) -> Iterator[KeyChange]:
-        """What was there and is not listed, when all pages were seen."""
+        """Yield deletions of keys that were known and are on none of the pages, once all were read."""
         return (KeyChange(key, None, 0, revision) for key in self._unseen)

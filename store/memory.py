@@ -143,7 +143,7 @@ class MemoryStore:
             watch.add(batch)
 
     def _state(self, revision: int) -> State:
-        """What was live at a revision (0: now)."""
+        """Return the keys that were live at a revision (0: now)."""
         if revision == 0 or revision == self._revision:
             return self._live
         if revision > self._revision:

@@ -73,7 +73,7 @@ class Write:
 
     @property
     def size_bytes(self) -> int:
-        """What the write adds to a transaction, roughly."""
+        """Roughly how many bytes the write adds to a transaction."""
         puts = sum(len(key) + len(value) + 16 for key, value in self.puts)
         return puts + sum(len(c.key) + 24 for c in self.when) + sum(len(key) + 8 for key in self.deletes)
 
@@ -209,7 +209,7 @@ class MemberStatus:
 
 
 class Store(Protocol):
-    """What a server needs of a store.
+    """A store as servers need it.
 
     Every method raises Unavailable; commits raise NoSpace, UnknownOutcome and Rejected, too.
     """
@@ -260,7 +260,7 @@ class Store(Protocol):
         ...
 
     async def members(self) -> list[MemberStatus]:
-        """What each member says of itself."""
+        """Return the status of each member."""
         ...
 
     async def close(self) -> None:

@@ -1,1 +1,1 @@
-"""What a gateway does with each call, over all locations."""
+"""The calls of a gateway, over all locations."""

@@ -103,7 +103,7 @@ def asking(
 
 
 def caller_token(call: Call) -> Metadata:
-    """What is passed on of the caller's identity: the unchanged token.
+    """Return the caller's token, which is passed on unchanged.
 
     Raises Unauthenticated: it is not a token, or not one for replicas, which could not read it.
     """

@@ -112,7 +112,7 @@ class Lists:
     async def everywhere(
         self, find: CompiledFind, ask: Asking, cursors: Mapping[str, Cursor]
     ) -> LocationAnswers[LocationPage]:
-        """What each of these locations has for its cursor."""
+        """Collect the answer of each of these locations for its cursor."""
         key = ask.asker() + find.key
 
         async def question(location: Location) -> LocationPage:

@@ -63,7 +63,7 @@ class Portion(NamedTuple):
 
 
 class LocationProgress:
-    """What a location has shown in a watch, and where it resumes. Decisions only.
+    """How far a location has got in a watch, and where it resumes. Decisions only.
 
     Attributes:
         token: the location's own resume token; empty: from a snapshot.
@@ -75,7 +75,7 @@ class LocationProgress:
         self._parts: list[bytes] = []  # of an incomplete version
 
     def apply_message(self, message: LocationMessage) -> list[Portion]:
-        """What to send for a message."""
+        """Return the portions to send for a message."""
         match message.kind:
             case pb.WATCH_KIND_SNAPSHOT:
                 void = self.start_over("a new snapshot begins") if self.token else []
@@ -92,12 +92,12 @@ class LocationProgress:
                 return [Portion(self.name, [message.rest], message.token)]
 
     def on_stream_end(self) -> list[Portion]:
-        """What to send because the stream ended, for any reason."""
+        """Return the portions to send after the stream ended, for any reason."""
         self._parts.clear()
         return self.start_over("the stream ended before the snapshot was complete") if self._is_partial else []
 
     def start_over(self, reason: str) -> list[Portion]:
-        """What to send because everything shown so far is void."""
+        """Return the portions that void everything sent so far."""
         self._forget()
         return [Portion(self.name, [resync(self.name, reason)], forget=True)]
 
@@ -127,7 +127,7 @@ def empty_location_message(name: str, reason: str) -> bytes:
 
 
 def stale_location_message(name: str, error: str) -> bytes:
-    """What was shown of this location may be stale."""
+    """Make the message that this location's part may be stale."""
     source = pb.Source(cluster=name, error=error)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[source]).SerializeToString()
 
@@ -168,7 +168,7 @@ class LocationFollower:
         return asked.SerializeToString()
 
     def on_message(self, body: bytes) -> list[Portion]:
-        """What to send for an encoded message. Raises Silence: it is not from this location."""
+        """Return the portions to send for an encoded message. Raises Silence: it is not from this location."""
         try:
             message = parse_message(body)
         except ValueError as error:
@@ -180,7 +180,7 @@ class LocationFollower:
         return self.progress.apply_message(message)
 
     def silence(self) -> list[Portion]:
-        """What to send if it is silent, once: its next message shows that it is back."""
+        """Return the portions to send when it falls silent, once: its next message shows that it is back."""
         location = self._locations.get(self.name)
         if location is None:
             return []
@@ -196,7 +196,7 @@ class LocationFollower:
         return _QUIET_S if self._told else max(_LEAST_LOOK_S, _QUIET_S - self._quiet_s())
 
     def on_stream_failure(self, error: HqApiError | NoAnswer) -> list[Portion]:
-        """What to send because a stream ended.
+        """Return the portions to send after a stream failed.
 
         Raises:
             ServiceError: the request can never succeed as it is.

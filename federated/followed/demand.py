@@ -11,7 +11,7 @@ _REMEMBERED: Final = 10_000  # filters that are not followed (yet)
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What may be followed.
+    """Limits of what is followed.
 
     Attributes:
         often, within_s: asked this often within so many seconds, a filter is followed.

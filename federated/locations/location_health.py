@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 
 class LocationHealth:
-    """What calls and probes find out about a location; changes are logged.
+    """The health of a location, as calls and probes find it; changes are logged.
 
     Attributes:
         source: its last Source; None: it never sent one.
@@ -47,7 +47,7 @@ class LocationHealth:
 
     @property
     def error(self) -> str:
-        """What it failed with; empty while it is up."""
+        """Return the failure; empty while it is up."""
         return self._standing.error
 
     def silent_since(self) -> float | None:

@@ -217,7 +217,7 @@ def _negate(holds: Holds) -> Holds:
 
 
 def _values(entry: Any, path: tuple[str, ...]) -> Iterator[Any]:
-    """What an entry has at a path: nothing, one value, or that of each item of a list."""
+    """Yield the values of an entry at a path: nothing, one value, or that of each item of a list."""
     if not path:
         yield entry
     elif isinstance(entry, list):

@@ -32,7 +32,7 @@ ALL: Final[Topic] = ("all", "")  # everything about every instance
 
 
 class _ShownService(NamedTuple):
-    """What the topics show of one service, and a number for each.
+    """One service as the topics show it, with a number for each.
 
     Attributes:
         instances: with their fingerprints.

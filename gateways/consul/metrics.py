@@ -1,4 +1,4 @@
-"""What Prometheus sees of the Consul gateway."""
+"""Metrics of the Consul gateway."""
 
 from __future__ import annotations
 

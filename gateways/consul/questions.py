@@ -1,4 +1,4 @@
-"""What a request asks for. Decisions only."""
+"""Parses requests into questions. Decisions only."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConsulError(Exception):
 
 
 class QuestionKind(Enum):
-    """What can be asked."""
+    """The kinds of questions."""
 
     HEALTH_SERVICE = auto()
     HEALTH_CHECKS = auto()

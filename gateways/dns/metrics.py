@@ -1,4 +1,4 @@
-"""What Prometheus sees of the DNS gateway."""
+"""Metrics of the DNS gateway."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serving.telemetry.metrics import Declared
 
 
 class DnsMetricSources(NamedTuple):
-    """What the metrics are of."""
+    """The objects that the metrics are read from."""
 
     zone: Zone
     counts: DnsCounts

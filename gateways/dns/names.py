@@ -1,4 +1,4 @@
-"""What a name of the zone asks for, and the matching instances. Decisions only.
+"""Parses names of the zone, and finds the matching instances. Decisions only.
 
     [selection.]SERVICE.service[.LOCATION.dc].ZONE      addresses of ready instances
     _PORT._tcp.[...]                                    SRV with the number of that port
@@ -43,7 +43,7 @@ def instance_labels(instance: KnownInstance) -> tuple[str, ...]:
 
 
 class NameKind(Enum):
-    """What a name stands for."""
+    """The kinds of names."""
 
     OUTSIDE = auto()  # of another zone
     APEX = auto()
@@ -56,7 +56,7 @@ class NameKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class NameRequest:
-    """What a name asks for.
+    """The request that a name makes.
 
     Attributes:
         service: the service whose records are wanted, or which the name is below; empty: none.
@@ -79,7 +79,7 @@ _NOTHING: Final = NameRequest(NameKind.NOTHING)
 
 
 def parse_name(labels: Sequence[bytes], zone: Sequence[bytes]) -> NameRequest:
-    """What a name, in lower case, asks for."""
+    """Parse a name in lower case."""
     if tuple(labels[-len(zone) :]) != tuple(zone):
         return NameRequest(NameKind.OUTSIDE)
     words = [label.decode("latin-1") for label in labels[: -len(zone)]]
@@ -109,7 +109,7 @@ def _parse_below_zone(words: list[str], location: str) -> NameRequest:
 
 
 def _parse_selectors(words: list[str], asked: NameRequest) -> NameRequest:
-    """What stands before a service, from right to left."""
+    """Parse the selectors before a service, from right to left."""
     while words:
         word = words.pop()
         between = replace(asked, kind=NameKind.BETWEEN)

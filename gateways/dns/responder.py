@@ -19,7 +19,7 @@ _MOST_KEPT: Final = 4_096
 
 
 class ReplyVariants:
-    """What is sent of an answer, in several random orders: each question gets one of them.
+    """An answer in several random orders: each question gets one of them.
 
     Attributes:
         client: the address that it is for; None: it is the same for any address.
@@ -121,7 +121,7 @@ def _addresses_of_targets(query: DnsQuery, said: ZoneAnswer, numbers: Sequence[i
 
 @dataclass(slots=True)
 class DnsCounts:
-    """What was answered, and what was not.
+    """Counters of answered and dropped questions.
 
     Attributes:
         answers: by transport and code.

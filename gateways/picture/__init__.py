@@ -1,1 +1,1 @@
-"""What a gateway knows of the services it publishes, and how well."""
+"""The services that a gateway publishes, and how certain it is of them."""

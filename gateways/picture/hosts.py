@@ -33,7 +33,7 @@ async def system_resolve(name: str) -> Collection[str]:
 
 
 class _ResolvedName:
-    """What is known of one name; addresses empty: nothing yet."""
+    """The addresses of one name; empty: not resolved yet."""
 
     __slots__ = ("addresses", "has_failed", "is_pending", "unused")
 

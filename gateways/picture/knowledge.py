@@ -15,7 +15,7 @@ from enum import Enum
 
 
 class Knowledge(Enum):
-    """What may be answered about a service."""
+    """How a gateway may answer about a service."""
 
     PRESENT = "it has instances, ready or not"
     ABSENT = "nobody has any"
@@ -48,7 +48,7 @@ class Coverage:
 
 
 def knowledge(coverage: Coverage, instances: int, location: str = "") -> Knowledge:
-    """What may be answered about a service with this many known instances, in one location or (empty) in all.
+    """Decide the answer about a service with this many known instances, in one location or (empty) in all.
 
     Nothing may be answered while the first list is loading: parts of it would replace another gateway's complete
     answers.

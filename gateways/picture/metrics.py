@@ -1,4 +1,4 @@
-"""What Prometheus sees of a picture; read from it at each scrape."""
+"""Metrics of a picture; read from it at each scrape."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from serving.telemetry.metrics import Declared
 
 
 class ViewMetricSources(NamedTuple):
-    """What the metrics are of."""
+    """The objects that the metrics are read from."""
 
     picture: EndpointView
     addressing: Addressing

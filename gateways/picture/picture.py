@@ -107,7 +107,7 @@ class EndpointView:
         return self._services.get(service, _NONE)
 
     def knowledge(self, service: str, location: str = "") -> Knowledge:
-        """What may be answered about a service, in one location or in all."""
+        """Decide how to answer about a service, in one location or in all."""
         count = self._located[service, location] if location else len(self.instances(service))
         return knowledge(self.coverage, count, location)
 

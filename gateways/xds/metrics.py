@@ -1,4 +1,4 @@
-"""What Prometheus sees of the xDS gateway."""
+"""Metrics of the xDS gateway."""
 
 from __future__ import annotations
 

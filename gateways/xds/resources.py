@@ -41,7 +41,7 @@ class Resources:
         picture.listen(self._on_services_changed)
 
     def target(self, name: str) -> XdsTarget | None:
-        """What a name means."""
+        """Parse the name of a resource; None: it is not well formed."""
         if name not in self._targets:
             if len(self._targets) >= _MOST_TARGETS + 2 * self.count:
                 self._targets.clear()

@@ -1,4 +1,4 @@
-"""What streams of both forms share: their client, its place, its rights, and which services concern it. No I/O."""
+"""The common part of both forms of streams: client, its place, its rights, and which services concern it. No I/O."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class XdsCounts:
 
 @dataclass(slots=True)
 class WantedType:
-    """What a stream wants of one type.
+    """A stream's subscription to one type.
 
     Attributes:
         names: wanted by name; `is_all`: and whatever there is.

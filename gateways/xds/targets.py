@@ -1,4 +1,4 @@
-"""What the name of a resource means: SERVICE[/PORT][;KEY=VALUE]... as in `xds:///web/grpc;zone=east`. No I/O."""
+"""Names of resources: SERVICE[/PORT][;KEY=VALUE]... as in `xds:///web/grpc;zone=east`. No I/O."""
 
 from __future__ import annotations
 

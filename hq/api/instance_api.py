@@ -47,7 +47,7 @@ class InstanceApi:
         ]
 
     def agents_methods(self) -> list[Method]:
-        """What the agents' listener serves: their own calls, watches of nodes, and single instances."""
+        """Return the methods of the agents' listener: their own calls, watches of nodes, and single instances."""
         return [
             *self._of_agents(ATTEND_FETCH),
             _SERVICE.memoized_unary(service_pb2.GetInstanceRequest, parsed_get, self._lookups.get, ATTEND, INSTANCE),

@@ -1,4 +1,4 @@
-"""What Prometheus sees of a replica, in one table. docs/metrics.md is made from it (`make proto` beside the API's)."""
+"""The metrics of a replica, in one table. docs/metrics.md is made from it (`make proto` beside the API's)."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ class BadBackup(Exception):
 
 
 class Summary(NamedTuple):
-    """What a backup holds, by kind of key, its checksum, and where in the file it begins."""
+    """The number of records of a backup by kind of key, its checksum, and where in the file it begins."""
 
     server: BackedUpServer
     header: backup_pb2.BackupHeader

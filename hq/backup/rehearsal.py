@@ -38,7 +38,7 @@ class Unrehearsed(Exception):
 
 
 class RestoredRecords(NamedTuple):
-    """What a server read after its restore.
+    """The records that a server read after its restore.
 
     Attributes:
         counts: readable records by kind.

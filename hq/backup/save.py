@@ -34,7 +34,7 @@ class NothingToSave(Exception):
 
 
 class ForeignRecords(Exception):
-    """What is below the prefix belongs to another program."""
+    """The keys below the prefix belong to another program."""
 
 
 async def check_is_ours(store: Store, server: BackedUpServer, keys: Keys) -> None:

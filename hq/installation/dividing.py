@@ -68,7 +68,7 @@ async def divide(folder: Path, plan: InstallationPlan, parts: Mapping[str, str])
 
 
 def next_step(error: StoreError | BadSecurity, folder: Path, plan: InstallationPlan) -> tuple[int, str]:
-    """What to do after `divide` failed. First the exit code: waiting mends 5 only."""
+    """Return the exit code and the next step after `divide` failed. Waiting helps only with code 5."""
     shown = _etc(folder, plan, "hq") / "etcd.crt"
     if isinstance(error, BadSecurity):
         return _NOT_ALLOWED, f"run `hq init {folder}`"

@@ -34,7 +34,7 @@ _SESSION_KEY_BYTES: Final = 32
 
 @dataclass(slots=True)
 class WrittenFiles:
-    """What a run changed, by path in the folder."""
+    """The files that a run changed, by path in the folder."""
 
     keys: list[str] = field(default_factory=list)
     certificates: list[str] = field(default_factory=list)
@@ -149,7 +149,7 @@ class InstallationFolder:
                 self._note(self.written.others, folder)
 
     def _write_own_files(self) -> None:
-        """What stays on this machine, and what Prometheus gets."""
+        """Write the files that stay on this machine, and those for Prometheus."""
         commands = Path(sys.executable).with_name("hq")
         values = {**settings_of(self._plan), "folder": self._path, "hq": commands, "start": self._start_commands()}
         for name in ("README.md", "operator.env", "units/hq-renew.service", "units/hq-renew.timer"):

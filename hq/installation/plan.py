@@ -1,4 +1,4 @@
-"""What an installation consists of: `installation.yaml` in the folder that `hq init` writes."""
+"""The plan of an installation: `installation.yaml` in the folder that `hq init` writes."""
 
 from __future__ import annotations
 

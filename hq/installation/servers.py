@@ -1,4 +1,4 @@
-"""What each server of an installation needs on its machines, as a table."""
+"""The needs of each server on its machines, as a table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _CLIENT: Final = ("client",)
 
 @dataclass(frozen=True, slots=True)
 class ServerNeeds:
-    """What lies in `/etc/NAME`, which only root and the user NAME may read.
+    """The files in `/etc/NAME`, which only root and the user NAME may read.
 
     Attributes:
         machines: those of the plan that run it: hq, etcd or nodes.

@@ -26,7 +26,7 @@ class DowntimeLog:
         self._away_since: float | None = None
 
     def restart(self, now: float) -> None:
-        """What was before is unknown: silence begins now at the earliest."""
+        """Forget everything earlier: silence begins now at the earliest."""
         self.since = now
         self._gaps.clear()
         self._away_since = None
@@ -80,7 +80,7 @@ class DowntimeLog:
 
 
 class _Late(NamedTuple):
-    """What was learned from `began` to `ended`, or only at `ended`, may have come as early as `came`."""
+    """Reports learned of from `began` to `ended`, or only at `ended`, may have come as early as `came`."""
 
     began: float
     ended: float
@@ -98,11 +98,11 @@ class Unheard:
         self._late = [_Late(_EVER, now, _EVER)]
 
     def assume(self, now: float) -> None:
-        """What was learned at this moment was not a report."""
+        """Note that contact learned of at this moment was no report."""
         self._add(_Late(now, now, _EVER))
 
     def gap(self, began: float, ended: float) -> None:
-        """What was learned in between may have come as early as its beginning."""
+        """Note that reports learned of in between may have come as early as `began`."""
         self._add(_Late(began, ended, began))
 
     def unheard_s(self, heard: float, now: float) -> float | None:

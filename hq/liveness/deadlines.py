@@ -239,7 +239,7 @@ class Deadlines(Generic[K]):
         return None if heard is None else self._absences.silence_s(heard, now)
 
     def assume(self, now: float) -> None:
-        """What was heard at this moment was no report: HQ gave everyone a full timeout."""
+        """Note that contact at this moment was no report: HQ gave everyone a full timeout."""
         self._unheard.assume(now)
 
     def listening_since(self, key: K) -> float | None:
@@ -253,7 +253,7 @@ class Deadlines(Generic[K]):
         return max(heard, self._absences.since, self._started)
 
     def silence(self, key: K, now: float) -> Silence | None:
-        """What a restart is to go on with; None: no deadline runs."""
+        """Return the silence that a restart goes on with; None: no deadline runs."""
         heard = self._heard.get(key)
         if heard is None:
             return None

@@ -40,7 +40,7 @@ _TIMEOUT_S = 5.0
 
 
 class ExpiryOutcome(Enum):
-    """What became of an expiry."""
+    """The outcome of an expiry."""
 
     EXPIRED = 0
     CHANGED = 1  # the status has changed since

@@ -33,7 +33,7 @@ class GuardRules:
 
 
 class Census(NamedTuple):
-    """What the guard looks at.
+    """The numbers that the guard decides by.
 
     Attributes:
         expected: revisions that are ready or expired within the last timeout. Declared removals are not in it.
@@ -66,7 +66,7 @@ class _Phase(Enum):
 
 
 class GuardVerdict(NamedTuple):
-    """What the guard says.
+    """The guard's decision.
 
     Attributes:
         hold: no expiries now.
@@ -83,7 +83,7 @@ class GuardVerdict(NamedTuple):
 
 
 class HoldUse(NamedTuple):
-    """What a guard has used up of the time that it may hold. `renewed_in_s`: 0 if all of it is there again."""
+    """How much a guard has used of the time that it may hold expiries. `renewed_in_s`: 0 if none of it is used."""
 
     is_holding: bool
     left_s: float
@@ -110,7 +110,7 @@ class ExpiryGuard:
         return self.verdict(census, order, limited=limited)
 
     def verdict(self, census: Census, order: GuardCommand, *, limited: bool) -> GuardVerdict:
-        """What `judge` says, as of its last call. Changes nothing."""
+        """Return the verdict as of the last call of `judge`. Changes nothing."""
         over = self._over(census)
         share = f"{census.silent} of {census.expected} revisions silent"
         if self._is_over(census.silent_agents, census.agents):
@@ -133,7 +133,7 @@ class ExpiryGuard:
         return GuardVerdict(False, False, None, None, f"not holding: {share}{few}")
 
     def use(self, now: float) -> HoldUse | None:
-        """What it has used up; None: nothing."""
+        """Return how much of its time it has used up; None: nothing."""
         if self._phase is _Phase.HOLDING:
             return HoldUse(True, max(0.0, self._ends - now), 0.0)
         return HoldUse(False, self._left_s, self._renewed_at - now) if now < self._renewed_at else None

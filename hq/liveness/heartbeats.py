@@ -166,7 +166,7 @@ class Heartbeats:
         await asyncio.gather(*pending, return_exceptions=True)
 
     def _next_batch(self) -> list[_HeartbeatBatch]:
-        """What waits, but for callers who are gone: their heartbeat would arrive long after it was meant."""
+        """Take the waiting heartbeats, except those of callers who are gone: they would be written too late."""
         taken: list[_HeartbeatBatch] = []
         size = 0
         while self._waiting and (not taken or size + len(self._waiting[0].heartbeats) <= _MAX_BATCH):

@@ -1,4 +1,4 @@
-"""What outlives a restart: for how long HQ was there to hear, who was silent meanwhile, and what has been used up.
+"""Records that outlive a restart: how long HQ was there to hear, who was silent meanwhile, and what has been used up.
 
 One replica at a time keeps it: the one that wrote it last, or another if that one has not for a while. Silence is
 stored as a moment on a clock that counts only HQ's presence, which has a key of its own, so a record changes only when

@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 
 class SilenceClock(Protocol):
-    """What measures silence."""
+    """The clock that measures silence."""
 
     def away(self, since: float) -> None:
         """HQ cannot hear; silence does not grow until `gap` says that it can again."""

@@ -34,7 +34,7 @@ _KEPT: Final = 50_000  # addresses, and nodes
 
 
 class News(NamedTuple):
-    """What to tell other replicas: revisions, by uid and id, and nodes."""
+    """Refusals to publish to other replicas: revisions, by uid and id, and nodes."""
 
     revisions: list[tuple[int, str]]
     nodes: list[str]
@@ -120,7 +120,7 @@ class Refusals:
         self._tracker.many_refused_until = self._clock.now() + for_s
 
     def take_news(self) -> News:
-        """What was refused since the last call, and not accepted since, here or elsewhere."""
+        """Return reports refused since the last call, and not accepted since, here or elsewhere."""
         revisions, nodes, unjudged = self._revisions, self._nodes, self._unjudged
         self._revisions, self._nodes, self._unjudged = {}, {}, set()
         deadlines = self._tracker.deadlines

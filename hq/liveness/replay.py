@@ -1,4 +1,4 @@
-"""What a start learns of silence from the store before it measures any itself. Pure.
+"""Silence as a start reads it from the store, before it measures any itself. Pure.
 
 A start reads the store as it was a few minutes ago and replays what came since. A record of silence counts for what
 nothing was reported of in that replay, and only if the replay began before the record was made: reports are not kept,
@@ -18,7 +18,7 @@ AGENT = ""  # in place of a revision's id: the agent of the instance, whatever i
 
 
 class Carried(NamedTuple):
-    """What a start goes on with: the silence of revisions, and of agents by instance."""
+    """State that a start goes on with: the silence of revisions, and of agents by instance."""
 
     revisions: dict[RevisionKey, Silence]
     agents: dict[str, Silence]
@@ -64,7 +64,7 @@ class Replay:
     def carry_silences(
         self, records: Iterable[storage_pb2.SilenceRecord], epoch: str, presence_ms: int, entries: Iterable[Entry]
     ) -> Carried:
-        """What these records are good for, by now on the clock of presence."""
+        """Return the silences that these records prove, by now on the clock of presence."""
         rows = dict[tuple[int, str], Silence]()
         versions = dict[tuple[int, str], int]()
         for record in records:

@@ -69,7 +69,7 @@ class Sweep:
 
     @property
     def verdict(self) -> GuardVerdict:
-        """What the guard said at the last sweep or, if an order came or ended since, what it will say next."""
+        """Return the guard's verdict of the last sweep or, if an order came or ended since, the next one."""
         order = self._orders.order()
         if order is self._ordered:
             return self._verdict
@@ -137,7 +137,7 @@ class Sweep:
         return due + list(islice((key for key in agents if key not in done), allowed))
 
     def _held_too_long(self, now: float, done: set[RevisionKey], allowed: int) -> list[RevisionKey]:
-        """What the guard holds, but for no longer than its own timeout. An operator's order holds everything."""
+        """Return the revisions that the guard has held for as long as it may. An operator's order has no such end."""
         if self._verdict.until is None:
             return []
         hold_s, tracker = self._guard.rules.hold_s, self._tracker

@@ -196,7 +196,7 @@ class Tracker:
             self.deadlines.of(key).record_refusal(key, now)
 
     def census(self, nodes: int) -> Census:
-        """What the guard looks at. Declared removals and planned work are in none of the numbers."""
+        """Count what the guard decides by. Declared removals and planned work are in none of the numbers."""
         now = self._clock.now()
         _drop_old(self._expired, now - self.times.timeout_s)
         _drop_old(self._silenced, now - self.times.timeout_s)
@@ -259,7 +259,7 @@ class Tracker:
         agents.hear(entry.traits.id, now, pair)
 
     def _longest(self, marks: Sequence[Mark]) -> LivenessPair | None:
-        """What the most patient reporter of an instance was given; None: the installation's times."""
+        """Return the times of an instance's most patient reporter; None: the installation's times."""
         own = [mark.liveness for mark in marks if mark.incarnation and mark.liveness is not None]
         if not own or any(mark.incarnation and mark.liveness is None for mark in marks):
             ours_ms = round(self.times.timeout_s * 1000)

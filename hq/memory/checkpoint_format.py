@@ -41,7 +41,7 @@ class Damaged(Exception):
 
 
 class CheckpointHead(NamedTuple):
-    """What a file holds, and when.
+    """The head of a file: how much it holds, and as of when.
 
     Attributes:
         prefix: of the keys in the store.

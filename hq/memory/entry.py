@@ -87,7 +87,7 @@ class Entry:
         return any([mark.incarnation for mark in self.marks])  # noqa: C419  # a generator costs three times as much
 
     def mark(self, revision_id: str) -> Mark | None:
-        """What is known of a revision's reporter; None if it never had one."""
+        """Return the mark of a revision's reporter; None if it never had one."""
         for mark in self.marks:
             if mark.id == revision_id:
                 return mark
@@ -234,7 +234,7 @@ def frames_of(entries: Iterable[Entry]) -> list[bytes]:
 
 
 def heartbeat_times(marks: tuple[Mark, ...]) -> list[tuple[str, int]]:
-    """What the heartbeat tail of a frame is made from."""
+    """Return the times of which a frame's heartbeat tail is made."""
     return [(mark.id, mark.heard_ms) for mark in marks if mark.heard_ms]
 
 

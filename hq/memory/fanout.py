@@ -196,7 +196,7 @@ def encode(query: Query, event: WatchedEvent) -> bytes:
 
 
 def deliveries(query: Query, steps: Iterable[VersionEvents]) -> list[Delivery]:
-    """What a watcher with this filter would have got."""
+    """Return the deliveries that a watcher with this filter would have got."""
     found, ids = [], query.ids
     for step in steps:
         events = []

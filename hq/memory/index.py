@@ -244,7 +244,7 @@ _NAMES = ("services", "nodes", "revisions", "labels", "unready", "unallocated")
 
 
 def _words(traits: Traits | None) -> tuple[Sequence[Hashable], ...]:
-    """What an instance is filed under, index by index."""
+    """Return the keys of an instance, index by index."""
     if traits is None:
         return ((),) * len(_NAMES)
     return (

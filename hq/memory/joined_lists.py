@@ -73,7 +73,7 @@ class JoinedList:
         self._shelf = shelf
 
     def form(self, form: Hashable) -> EncodedList | None:
-        """What answers in this form are made of, if it was asked for before."""
+        """Return the list in this form, if it was requested before."""
         self.note.asked += 1
         return self.forms.get(form)
 

@@ -30,7 +30,7 @@ class Lookup(NamedTuple):
 
 
 class LabelRule(NamedTuple):
-    """What a label must be.
+    """A condition on one label.
 
     Attributes:
         is_one_of: it must have one of `values`; else none of them, or be absent.

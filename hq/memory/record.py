@@ -102,7 +102,7 @@ def _pool_label(pair: tuple[str, str], pool: Pool) -> tuple[str, str]:
 
 
 class Mark:
-    """What is known of one revision's reporter, in the order of the status record (a heartbeat names the position).
+    """One revision's reporter as HQ knows it, in the order of the status record (a heartbeat names the position).
 
     Attributes:
         digest: of the report stored last, without its sequence; 0: none, so that the next report is written.

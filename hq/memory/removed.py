@@ -23,5 +23,5 @@ class Removed:
                 del self._entries[next(iter(self._entries))]
 
     def get(self, instance_id: str, request_id: str) -> Entry | None:
-        """What this request created, as it last was; None: nothing, or it is no longer remembered."""
+        """Return the instance that this request created, as it last was; None: none, or no longer remembered."""
         return self._entries.get((instance_id, request_id))

@@ -1,4 +1,4 @@
-"""What one stream still has to send, and the cut-off that keeps a slow reader from harming anyone but itself."""
+"""The queue of one watch stream, and the cut-off that keeps a slow reader from harming anyone but itself."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Delivery:
 
 
 class Backlog:
-    """What all watchers together still have to read. `size_bytes`: a delivery counts once, however many hold it."""
+    """Bytes that all watchers together still have to read. `size_bytes`: a delivery that many hold counts once."""
 
     __slots__ = ("size_bytes",)
 
@@ -92,7 +92,7 @@ class Alarm:
 
 
 class Watcher:
-    """What one stream still has to send.
+    """The queue of one watch stream.
 
     Attributes:
         reader: what the alarm's `tell` has to know of the reader.

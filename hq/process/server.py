@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ReplicaHealth:
-    """What /livez, /readyz and grpc.health.v1 say of a replica."""
+    """The health of a replica as /livez, /readyz and grpc.health.v1 report it."""
 
     loading: Loading
     fence: Fence

@@ -1,4 +1,4 @@
-"""What `hq dev` says when it serves: where, and three commands to try."""
+"""The text that `hq dev` prints when it serves: addresses, and three commands to try."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ _TRIES = 5
 
 
 class AppliedItem(NamedTuple):
-    """What became of one item; `error` is None unless it failed."""
+    """The outcome of one item; `error` is None unless it failed."""
 
     instance_id: str
     outcome: service_pb2.ApplyOutcome

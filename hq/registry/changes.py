@@ -39,7 +39,7 @@ _INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
 @dataclass(slots=True)
 class InstanceDraft:
-    """What will be stored of an instance, except its status."""
+    """An instance as it will be stored, except its status."""
 
     meta: instance_pb2.InstanceMeta
     spec: instance_pb2.InstanceSpec
@@ -229,7 +229,7 @@ def has_dropped_revision(old: Iterable[str], new: Iterable[str]) -> bool:
 
 
 class WritePlan(NamedTuple):
-    """What will be written for one instance. `status` is None if it stays as it is."""
+    """The records to write for one instance. `status` is None if it stays as it is."""
 
     draft: InstanceDraft
     status: storage_pb2.StatusRecord | None

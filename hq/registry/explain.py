@@ -85,7 +85,7 @@ class Explain:
         return told
 
     def _add_times(self, told: service_pb2.RevisionExplanation, mark: Mark | None) -> None:
-        """What its reporter was given, if there is one."""
+        """Add the times that its reporter was given, if it has one."""
         if mark is not None and mark.incarnation:
             times = self._liveness.tracker.deadlines.times_of(mark.liveness)
             told.report_interval.FromMilliseconds(round(times.report_interval_s * 1000))

@@ -39,7 +39,7 @@ def guard_state(liveness: Liveness, cache: Cache, clock: Clock) -> service_pb2.G
 
 
 def guard_in_short(state: service_pb2.GuardState) -> service_pb2.GuardState:
-    """What concerns the readers of one instance: whether expiries are held back, and why; not who ordered what."""
+    """Return the part for readers of one instance: whether expiries are held back, and why; no orders."""
     short = service_pb2.GuardState(holding=state.holding, verdict=state.verdict if state.holding else "")
     for name in ("since", "until"):
         if state.HasField(name):

@@ -1,4 +1,4 @@
-"""What must hold before an instance is changed: the version that the caller demands, and the caller's permission.
+"""Preconditions of a change to an instance: the version that the caller demands, and the caller's permission.
 
 The instance in memory is checked first; where memory may be stale, a refusal is given only after a fence."""
 
@@ -50,7 +50,7 @@ _CATCH_UP_S = 2.0
 
 
 class Precondition(NamedTuple):
-    """What the caller demands of the record as it stands: `version` 0, `epoch` "" and `service` "" demand nothing."""
+    """Conditions of the caller on the current record: `version` 0, `epoch` "" and `service` "" demand nothing."""
 
     version: int = 0
     epoch: str = ""

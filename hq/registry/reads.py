@@ -113,7 +113,7 @@ class Reads:
         self._turns = Turns()
 
     def get_now(self, instance_id: str) -> tuple[Entry, Source] | None:
-        """What memory has, for a reader who demands nothing; None: `get` has to look further."""
+        """Return the instance from memory, for a reader who demands nothing; None: `get` has to look further."""
         entry = self._cache.get(instance_id) if self._loading.loaded.is_set() else None
         return (entry, self._freshness.source()) if entry is not None else None
 

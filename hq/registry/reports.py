@@ -164,7 +164,7 @@ class Reports:
     async def _examine_all(
         self, reports: list[service_pb2.ReportStatusRequest], field: str
     ) -> list[_Prepared | ServiceError]:
-        """What each report is, or why it is refused. An error that would make an agent stop needs a fence."""
+        """Prepare each report, or return why it is refused. An error that would make an agent stop needs a fence."""
         self._r.loading.check()
         examined = [self._examine(report, field, i) for i, report in enumerate(reports)]
         if any(isinstance(item, Stop | NotFound) for item in examined):

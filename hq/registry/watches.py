@@ -160,7 +160,7 @@ class Watches:
     async def _replay_messages(
         self, query: Query, held: continuation.ResumeToken
     ) -> AsyncGenerator[WatchMessage, None]:
-        """What changed after the token, up to this replica's version at the end of the replay.
+        """Yield the changes after the token, up to this replica's version at the end of the replay.
 
         Read from the history piece by piece: a reader slower than the changes eventually finds its next piece gone.
         """

@@ -1,4 +1,4 @@
-"""What a location needs for a workload, and how many locations and replicas that takes.
+"""Computes the needs of a location for a workload, and how many locations and replicas that takes.
 
 Linear on purpose: each term is one measured cost times one rate, so that everybody can check it with a pencil. The one
 exception is waking up: a call that finds a replica idle costs `wake_s` more, and a busy replica is seldom idle.
@@ -27,7 +27,7 @@ _MIN_REPLICAS, _MAX_REPLICAS, _MAX_LOCATIONS = 3, 9, 100
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is asked of an installation. Rates are of all replicas and locations together, per second."""
+    """The load of an installation. Rates are of all replicas and locations together, per second."""
 
     instances: int = 1_000_000
     services: int = 10_000
@@ -49,7 +49,7 @@ class Workload:
         return self.instances / max(1, self.services)
 
     def of_location(self) -> Workload:
-        """What one of the locations has of it. A gateway answers most lookups from the lists that it follows."""
+        """Return the part of one location. A gateway answers most lookups from the lists that it follows."""
         n = self.locations
         return replace(
             self,
@@ -63,7 +63,7 @@ class Workload:
 
 @dataclass(frozen=True, slots=True)
 class LocationNeed:
-    """What one location needs."""
+    """The needs of one location."""
 
     cores_per_replica: float
     memory_bytes_per_replica: float
@@ -87,14 +87,14 @@ class LocationNeed:
         }
 
     def first_limit(self) -> tuple[str, float]:
-        """What gives out first, and how much of it is used."""
+        """Return the resource that runs out first, and how much of it is used."""
         shares = self.shares()
         worst = max(shares, key=lambda name: shares[name])
         return worst, shares[worst]
 
 
 def location_need(costs: MeasuredCosts, workload: Workload) -> LocationNeed:
-    """What each location needs for its part of the workload, while all its replicas run."""
+    """Return the needs of each location for its part of the workload, while all its replicas run."""
     part, n = workload.of_location(), max(1, workload.replicas)
     connections = (part.instances / part.per_node + part.watchers) / n
     events = part.changes * part.watchers / max(1, part.services)  # every watcher of the service that changes

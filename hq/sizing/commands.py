@@ -82,7 +82,7 @@ def plan(
 
 
 def need_rows(need: LocationNeed) -> list[tuple[str, str]]:
-    """What a location needs, in units that people use."""
+    """Return the needs of a location, in units that people use."""
     return [
         ("cores per replica", f"{need.cores_per_replica:.2f}"),
         ("memory per replica, GB", f"{need.memory_bytes_per_replica / _GB:.2f}"),
@@ -97,7 +97,7 @@ def need_rows(need: LocationNeed) -> list[tuple[str, str]]:
 
 
 def machine_rows(found: CapacityPlan) -> list[tuple[str, str]]:
-    """What to buy."""
+    """Return the machines to buy."""
     work, need = found.workload, found.need_with_one_down
     memory_gb = 1.5 * (need.memory_bytes_per_replica + need.etcd_database_bytes) / _GB + 1
     rows = [

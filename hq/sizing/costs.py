@@ -1,4 +1,4 @@
-"""What HQ was measured to cost: one file, made from the results of `make bench`."""
+"""Measured costs of HQ: one file, made from the results of `make bench`."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class DrillFigure:
 
 @dataclass(frozen=True, slots=True)
 class DrillReport:
-    """What a bad day did. `remedy`: what to do if a figure is over its limit."""
+    """The result of a drill. `remedy`: what to do if a figure is over its limit."""
 
     figures: tuple[DrillFigure, ...]
     remedy: str

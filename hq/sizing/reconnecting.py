@@ -34,7 +34,7 @@ class ReturnCost:
 
 
 def return_cost(costs: MeasuredCosts, workload: Workload, *, reports: bool = False) -> ReturnCost:
-    """What a host agent costs that comes back, with or without reports that it could not send before."""
+    """Return the cost of a host agent that comes back, with or without reports that it could not send before."""
     handshake_s = costs.handshake_s if workload.secured else 0.0
     return ReturnCost(
         open_s=costs.return_s + handshake_s,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 
 class EventQueue:
-    """What happens, in the order of time. `now`: seconds since the beginning."""
+    """Events in the order of time. `now`: seconds since the beginning."""
 
     def __init__(self) -> None:
         self.now = 0.0

@@ -1,4 +1,4 @@
-"""What a well-formed message is: pure functions, no I/O, no knowledge of what is stored.
+"""Rules of well-formed messages: pure functions, no I/O, no knowledge of what is stored.
 
 Functions on whole messages raise InvalidRequest with the first 20 violations, each named by its path as
 clients see it (`instance.spec.revision[1].id`, `instance.meta.labels["engine"]`). Functions on single values

@@ -17,7 +17,7 @@ HQ_FIELDS = ("uid", "cluster", "creation_time", "modification_time", "version", 
 
 
 def check_new_instance(instance: Instance, prefix: str = "instance") -> None:
-    """What CreateInstance takes: a whole instance without anything that HQ or an agent sets.
+    """Check the instance of CreateInstance: a whole one without anything that HQ or an agent sets.
 
     Raises:
         InvalidRequest: with the first violations by path.
@@ -31,7 +31,7 @@ def check_new_instance(instance: Instance, prefix: str = "instance") -> None:
 
 
 def check_instance_update(instance: Instance, prefix: str = "instance", service_required: bool = True) -> None:
-    """What UpdateInstance and ApplyInstances take: people send back what they read.
+    """Check the instance of UpdateInstance and ApplyInstances: people send back what they read.
 
     So HQ's own fields of meta, secret_count and the status are neither checked nor refused. With a mask that
     leaves meta.service_id out, it may be empty: service_required=False.
@@ -47,7 +47,7 @@ def check_instance_update(instance: Instance, prefix: str = "instance", service_
 
 
 def check_revision(revision: InstanceRevision, prefix: str = "revision") -> None:
-    """What PutRevision takes, on its own: the resulting spec needs check_instance_update.
+    """Check the revision of PutRevision, by itself: the resulting spec needs check_instance_update.
 
     Raises:
         InvalidRequest: with the first violations by path.

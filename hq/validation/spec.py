@@ -1,4 +1,4 @@
-"""What an instance should be: its resources, its revisions, and what each of these runs."""
+"""Rules of an instance's spec: its resources, its revisions, and what each of these runs."""
 
 from __future__ import annotations
 

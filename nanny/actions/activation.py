@@ -149,7 +149,7 @@ class Activation:
         return await self._say(subject, running, record, where if verdict.is_within else f"{where}: {verdict.words}")
 
     def _ran_before(self, subject: ServiceContext, content: Content) -> bool:
-        """What was ACTIVE last ran the same."""
+        """Whether the last ACTIVE snapshot ran the same."""
         last = subject.service.last_active
         return bool(last) and self._contents.revision_id(subject.id, last) == content.revision_id
 
@@ -309,7 +309,10 @@ def _task_id(subject: ServiceContext, running: RunningAction, record: ActionReco
 
 
 def _is_outdated(subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages) -> bool:
-    """What waits for approval is not what would be asked for now: others may go before what cannot be switched now."""
+    """Whether the request that waits for approval differs from one made now.
+
+    A request for instances that cannot be switched now makes way for others.
+    """
     can_be_switched = keys_in(stages, *NOT_SWITCHED)
     return record.cms_task != _task_id(subject, running, record) or not can_be_switched.issuperset(
         keys_of(record.batch)

@@ -48,7 +48,7 @@ class RolloutChecks:
         self._silent: dict[str, _CheckPause] = {}
 
     async def verdict(self, subject: ServiceContext, running: RunningAction, check: pb.RolloutCheck) -> CheckVerdict:
-        """What it finds now, or found a few seconds ago."""
+        """Return the check's verdict, at most a few seconds old."""
         last, key = self._asked.get(subject.id), (running.number, check.name)
         if last is not None and last.check == key and self._clock.now() - last.at_s < _EVERY_S:
             return last.verdict

@@ -59,7 +59,7 @@ class Contents:
         return content
 
     async def needs(self, subject: ServiceContext, content: Content) -> Needs:
-        """What other snapshots need of the revision of this one. Raises NotFound, InvalidRequest."""
+        """Return the needs of other snapshots that share this one's revision. Raises NotFound, InvalidRequest."""
         others = []
         for snapshot, state in subject.service.tuples.items():
             if snapshot != content.id and self.revision_id(subject.id, snapshot) == content.revision_id:

@@ -1,4 +1,4 @@
-"""What every action does with its record, with HQ and with the CMS: intents first, effects after."""
+"""The effects of every action on its record, on HQ and on the CMS: intents first, effects after."""
 
 from __future__ import annotations
 

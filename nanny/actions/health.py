@@ -17,7 +17,7 @@ _SHOWN: Final = 3
 
 
 class HealthMonitor:
-    """What it has seen of each service. Another process needs some minutes until it sees who keeps restarting."""
+    """Observed restarts of each service. Another process needs some minutes until it sees who keeps restarting."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[str, Evidence]] = {}

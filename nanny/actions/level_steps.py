@@ -132,7 +132,7 @@ def _may_go_on(subject: ServiceContext, running: RunningAction, look: Look, *, i
 
 
 def _remark(subject: ServiceContext, look: Look) -> str:
-    """What is left behind; empty: nothing."""
+    """Describe the instances that are left behind; empty: none."""
     if look.left:
         many = "1 instance, which is" if look.left == 1 else f"{look.left} instances, which are"
         return f"may still run on {many} left to the next roll-out"

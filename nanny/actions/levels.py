@@ -133,7 +133,7 @@ def look_at(
     last: Collection[str] = (),
     needs: Needs = MappingProxyType({}),
 ) -> Look:
-    """What has to be done.
+    """Find the instances that still need work.
 
     Args:
         heard: every agent has had enough time to report.

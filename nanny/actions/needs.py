@@ -1,4 +1,4 @@
-"""What other snapshots need of a revision that they share with one that is lowered. Pure."""
+"""Needs of other snapshots that share a revision with one that is lowered. Pure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def need_of(state: SnapshotState) -> int | None:
 def needs_of(
     others: Iterable[tuple[str, SnapshotState, Collection[Key]]], own_targets: Mapping[Key, InstanceTargetRecord]
 ) -> Needs:
-    """What all of them need together.
+    """Return their needs together.
 
     Args:
         others: the other snapshots with the same revision: their states, and the instances that they name.

@@ -49,7 +49,7 @@ class Meter:
         self.now_s += self._elapsed_s
 
     def stand_still(self) -> None:
-        """What passes until the next look does not count."""
+        """Do not count the time until the next look."""
         self._read_at = None
 
     def note_mark(self, mark: Hashable) -> None:

@@ -13,7 +13,7 @@ _TRUE: Final = instance_pb2.CONDITION_STATUS_TRUE
 
 
 def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
-    """What was reported of a revision; None: nothing."""
+    """Return the reported status of a revision; None: nothing was reported."""
     return next((status for status in instance.status.revision if status.id == revision), None)
 
 
@@ -74,7 +74,7 @@ def has_seen(instance: Instance, revision: str) -> bool:
 
 
 def why_not(instance: Instance, revision: str) -> str:
-    """What its agent reports, in a few words."""
+    """Describe the agent's report, in a few words."""
     status = status_of(instance, revision)
     if status is None:
         return "no agent has reported it"

@@ -18,7 +18,7 @@ from nannypb.v1.records_pb2 import InstanceTargetRecord, ServiceRecord
 
 @dataclass(frozen=True, slots=True)
 class ServiceContext:
-    """What a step looks at.
+    """A service as a step sees it.
 
     Attributes:
         own_targets: orders in force for single instances, by instance.
@@ -52,7 +52,7 @@ class ServiceContext:
 
     @property
     def stamp(self) -> str:
-        """What writes to HQ are marked with."""
+        """Return the mark of writes to HQ."""
         return stamp_of(self.id, self.created_ms, self.record.generation)
 
     def held_instance(self, key: Key) -> HeldInstance | None:
@@ -72,7 +72,7 @@ class ServiceContext:
 
 @dataclass(slots=True)
 class Look:
-    """What an action that works on all instances at once finds.
+    """The findings of an action that works on all instances at once.
 
     Attributes:
         writes: the first writes of what is missing in HQ.
@@ -98,7 +98,7 @@ class Look:
         return not (self.writes or self.costly or self.waiting or self.away)
 
     def message(self, policy: Policy) -> str:
-        """What it waits for, for people."""
+        """Describe for people what it waits for."""
         parts = [f"{location} {why}" for location, why in self.away.items()]
         if self.away:
             parts.append(policy.go_on_without(self.away))

@@ -90,7 +90,7 @@ class NannyOrders:
         return content.revision_id
 
     async def restart(self, service: str, instances: Mapping[Key, Instance], request_id: str) -> records_pb2.Restart:
-        """What runs, as a new snapshot under a revision id of its own: agents take it for another revision.
+        """Make a new snapshot of what runs, with a revision id of its own: agents take it for another revision.
 
         Raises NotFound, InvalidRequest, and FailedPrecondition: nothing is ACTIVE, or HQ alone knows its secrets.
         """
@@ -119,7 +119,7 @@ class NannyOrders:
         )
 
     async def adoption(self, service: str, instances: Mapping[Key, Instance]) -> SnapshotRecord:
-        """What runs of a service, stored as the content of a snapshot. Raises InvalidRequest."""
+        """Make a snapshot's content of what runs of a service. Raises InvalidRequest."""
         content, text = await asyncio.to_thread(adopted_content, service, instances)
         stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
         snapshot = pb.Snapshot(

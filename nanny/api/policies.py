@@ -1,4 +1,4 @@
-"""What people may write as attributes of a service: checked when it is written, every fault with its field."""
+"""Rules of a service's attributes: checked when they are written, every fault with its field."""
 
 from __future__ import annotations
 

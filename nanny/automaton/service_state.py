@@ -11,7 +11,7 @@ from nanny.automaton.states import ACTIONS, Current, Target
 
 
 class ServiceState(enum.StrEnum):
-    """What people see first. The first one that applies to any snapshot is shown."""
+    """The state of a service that people see first. The first one that applies to any snapshot is shown."""
 
     UPDATING = "Updating"
     BROKEN = "Broken"

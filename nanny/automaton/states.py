@@ -8,7 +8,7 @@ from typing import Final
 
 
 class Current(enum.StrEnum):
-    """What is known of a snapshot on the nodes; a snapshot without any has no tuple."""
+    """The state of a snapshot on the nodes; a snapshot without any has no tuple."""
 
     GENERATING = "GENERATING"
     PARTIALLY_CREATED = "PARTIALLY_CREATED"
@@ -28,7 +28,7 @@ class Current(enum.StrEnum):
 
 
 class Target(enum.StrEnum):
-    """What people want of a snapshot."""
+    """The state that people ordered for a snapshot."""
 
     DESTROYED = "DESTROYED"
     CREATED = "CREATED"
@@ -37,7 +37,7 @@ class Target(enum.StrEnum):
 
 
 class Action(enum.StrEnum):
-    """What is done to bring a snapshot to another state."""
+    """The work that brings a snapshot to another state."""
 
     GENERATE = "generate"
     PREPARE = "prepare"
@@ -48,7 +48,7 @@ class Action(enum.StrEnum):
 
 
 class SnapshotEvent(enum.StrEnum):
-    """What happens to one snapshot: the columns of the table."""
+    """The events of one snapshot: the columns of the table."""
 
     TO_DESTROYED = "towards DESTROYED"
     TO_CREATED = "towards CREATED"

@@ -1,1 +1,1 @@
-"""What Nanny stores, and how events change it. Pure."""
+"""Nanny's stored records, and how events change them. Pure."""

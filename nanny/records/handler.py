@@ -153,7 +153,7 @@ def _on_snapshot(update: ServiceUpdate) -> None:
 
 
 def _on_restarted(update: ServiceUpdate) -> None:
-    """What runs is rolled out again under another id; of the copies of before, only what runs now is kept."""
+    """Roll out again what runs, under another id; of earlier copies keep only the one that runs now."""
     restart, before = update.event.restarted, update.before
     state, added = before.tuples.get(restart.of), restart.snapshot.snapshot
     if state is None or state.current is not Current.ACTIVE or state.target is not Target.ACTIVE:

@@ -1,4 +1,4 @@
-"""What becomes of an order for a snapshot's target: it is open until it is reached, or something else ends it. Pure."""
+"""The outcome of an order for a snapshot's target: it is open until it is reached, or something else ends it. Pure."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def has_served(one: TupleRecord | None) -> bool:
 
 
 def rolls_back(record: ServiceRecord) -> bool:
-    """What is under way goes back: by its policy, or because people ordered that."""
+    """Whether the current roll-out goes back: by its policy, or because people ordered that."""
     is_ordered = (
         one.order.roll_back and one.order.outcome == pb.ORDER_OUTCOME_OPEN and one.target == pb.TARGET_ACTIVE
         for one in record.snapshot

@@ -23,7 +23,7 @@ TARGET_NUMBER = {target: number for number, target in TARGET.items()}
 
 
 def service_of(record: records_pb2.ServiceRecord) -> ManagedService:
-    """What the automaton needs of a record."""
+    """Return a record as the automaton needs it."""
     return ManagedService(
         tuples={one.snapshot_id: _state(one) for one in record.snapshot},
         head=record.head,

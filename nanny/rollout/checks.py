@@ -1,4 +1,4 @@
-"""What a check makes of the values that its query found. Pure."""
+"""The verdict of a check on the values that its query found. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class NoDataMeans(enum.StrEnum):
-    """What no value means."""
+    """The meaning of a query without values."""
 
     WAIT = "wait"
     FAIL = "fail"

@@ -13,7 +13,7 @@ _DEAD: Final = (Stage.UNHEARD, Stage.UNTOUCHED, Stage.LOST, Stage.GONE)
 
 
 def failures(stages: Stages, progress: RolloutProgress) -> Set[Key]:
-    """What speaks against the snapshot: not what was ailing, nor a node that says nothing."""
+    """Return the failures that count against the snapshot: not instances that failed before, nor silent nodes."""
     return (progress.failed | progress.fell) - progress.ailing - keys_in(stages, *_DEAD)
 
 

@@ -1,4 +1,4 @@
-"""What a roll-out has seen of its instances: which were done, which fell or failed for good, which are calm. Pure."""
+"""Judges a roll-out by its instances: which were done, which fell or failed for good, which are calm. Pure."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NOBODY: Final[frozenset[Key]] = frozenset()
 
 
 class Findings(NamedTuple):
-    """What is new: `fell` and `failed` are to be added to the progress, `recovered` have not fallen any more."""
+    """New observations: `fell` and `failed` are to be added to the progress, `recovered` have not fallen any more."""
 
     fell: Set[Key]
     failed: Set[Key]

@@ -1,4 +1,4 @@
-"""What a roll-out can do next: what the plan says, and the action carries out."""
+"""The next moves of a roll-out: the plan decides them, and the action carries them out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a service allows its roll-outs."""
+"""A service's policy for its roll-outs."""
 
 from __future__ import annotations
 

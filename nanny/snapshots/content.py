@@ -57,7 +57,7 @@ class Content:
 
     @property
     def revision(self) -> instance_pb2.InstanceRevision:
-        """What HQ shall hold for this snapshot; the target is unset."""
+        """Return the revision that HQ should hold for this snapshot; its target is unset."""
         return self.description.definitions[0].message
 
 

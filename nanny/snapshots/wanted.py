@@ -1,4 +1,4 @@
-"""What HQ should hold of an instance for one snapshot, over what it holds now. Pure.
+"""An instance as HQ should hold it for one snapshot, changed from how it holds it now. Pure.
 
 Each function returns the instance to store, with the version that it was decided on; None: no change is needed.
 `stamp` is what it is marked with: see `stamp_of`.
@@ -26,7 +26,7 @@ OWNER: Final = OWNED
 
 
 def target_of(instance: instance_pb2.Instance, revision_id: str) -> int | None:
-    """What HQ wants of a revision there; None: it does not hold it."""
+    """Return a revision's target in HQ; None: HQ does not hold it."""
     return next((revision.target for revision in instance.spec.revision if revision.id == revision_id), None)
 
 

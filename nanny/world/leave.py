@@ -82,7 +82,7 @@ class ApprovalPort(Protocol):
         ...
 
     async def holds_of_others(self, service: str) -> Sequence[Hold]:
-        """What others were granted of a service: such instances are left for later. May be slightly stale."""
+        """Return the holds of others on a service: their instances are left for later. May be slightly stale."""
         ...
 
     async def declare(self, running: Sequence[Hold]) -> bool:

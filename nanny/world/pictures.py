@@ -175,7 +175,7 @@ class ServiceViews:
         return sorted(self._locations)
 
     def away_locations(self) -> dict[str, str]:
-        """What is wrong with each location, as far as it is followed; empty: nothing is known to be wrong."""
+        """Return the fault of each location, as far as it is followed; empty: no fault is known."""
         found = dict.fromkeys(self._locations, "")
         for held in self._held.values():
             found.update(held.picture.away())

@@ -66,7 +66,7 @@ class Written:
 
     @property
     def message(self) -> str:
-        """What is waited for; empty: nothing."""
+        """Describe what is waited for; empty: nothing."""
         return "; ".join(f"waits for HQ in {location}: {why}" for location, why in sorted(self.waits.items()))
 
 

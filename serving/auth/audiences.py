@@ -19,7 +19,7 @@ _REMEMBERED: Final = 4_096
 
 
 def unverified_claims(token: str) -> dict[str, Any]:
-    """What a token (JWT) says; empty: it is none. Nothing is verified."""
+    """Return the claims of a token (JWT) without verifying it; empty: it is no JWT."""
     try:
         payload = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
@@ -43,5 +43,5 @@ def audiences_of(token: str) -> frozenset[str]:
 
 
 def how_to_sign(names: Collection[str]) -> str:
-    """What to do about a token that does not list all of these servers."""
+    """Return the advice for a token that does not list all of these servers."""
     return f"get one that lists {' and '.join(names)} (hqctl token sign --audience {','.join(names)})"

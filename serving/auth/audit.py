@@ -20,7 +20,7 @@ _MAX_OWED: Final = 10_000
 
 
 class AuditLine(NamedTuple):
-    """What is recorded of a call; times and kinds are added. Nothing of what requests and answers hold.
+    """The record of a call; times and kinds are added. It holds no content of requests and answers.
 
     Attributes:
         key: the instance or node that it was about.
@@ -203,7 +203,7 @@ _MAX_SUMS: Final = 10_000
 
 
 class _Sum:
-    """What came after the first line of a minute: how many, and the last of them."""
+    """Calls after the first line of a minute: how many, and the last of them."""
 
     __slots__ = ("began", "last", "more")
 

@@ -15,7 +15,7 @@ _NAME_BYTES: Final = 6
 
 
 class ChainLink(NamedTuple):
-    """What a line says about its place.
+    """A line's place in the log.
 
     Attributes:
         chain: the log that it belongs to: a new one begins where no previous line is known.

@@ -41,7 +41,7 @@ _OPTIONS: Final[jwt.types.Options] = {
 
 @dataclass(frozen=True, slots=True)
 class Demands:
-    """What a token must say.
+    """The conditions on a token.
 
     Attributes:
         audience: it must list this name.
@@ -105,7 +105,7 @@ def _key(entry: Any) -> jwt.PyJWK:
 
 
 def _fingerprints(keys: Keys) -> dict[str, str]:
-    """What each key is, whatever its id."""
+    """Return the fingerprint of each key by its id; the same key under another id has the same one."""
     return {kid: hashlib.sha256(key.key.public_bytes(*_AS_DER)).hexdigest() for kid, key in keys.items()}
 
 

@@ -1,4 +1,4 @@
-"""What a transport does about security in each call of a method, or of a page: the gate, with the method's rule."""
+"""Security of each call of a method, or of a page, in every transport: the gate, with the method's rule."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ class Authenticator:
     # --- calls --------------------------------------------------------------------------------------------------------
 
     def admitter(self, rule: Rule) -> Admit | None:
-        """What a transport does with every call before it reads the request; None: the method is open to everybody."""
+        """Return the check of a call before its request is read; None: the method is open to everybody."""
         if rule.is_open:
             return None
 
@@ -112,7 +112,7 @@ class Authenticator:
         raise Unauthenticated(f"not authenticated: {_BRING}")
 
     def access(self, identity: Identity, rule: Rule) -> Access:
-        """What a caller may reach under a rule. Raises PermissionDenied if it has none of the rule's roles."""
+        """Return a caller's access under a rule. Raises PermissionDenied if it has none of the rule's roles."""
         decided = self._decided.get(rule)
         if decided is None:
             decided = self._decided[rule] = {}
@@ -125,7 +125,7 @@ class Authenticator:
         return access
 
     def current_access(self, identity: Identity, rule: Rule) -> Access:
-        """What an identity may touch under a rule now, for an order of it that was stored.
+        """Return how far an identity may reach under a rule now, for an order of its that was stored.
 
         Its proof may have run out, and the key that signed it may have been replaced: orders outlast both.
 

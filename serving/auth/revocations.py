@@ -21,7 +21,7 @@ _LISTS: Final = ("tokens", "subjects", "serials")
 
 @dataclass(frozen=True, slots=True)
 class Revocations:
-    """What a file lists. Serials are in lower case, without colons and zeros in front."""
+    """The entries of a file of revocations. Serials are in lower case, without colons and zeros in front."""
 
     tokens: frozenset[str] = frozenset()
     subjects: frozenset[str] = frozenset()

@@ -76,7 +76,7 @@ class Security:
         self.audit.tell(_MARK_EVERY_S)
 
     def note(self) -> str:
-        """What an operator should know, in a sentence; empty: nothing. Anybody may read it: the log has the reasons."""
+        """Return a warning for operators, in a sentence; empty: none. Anybody may read it: the log has the reasons."""
         faults = [
             f"--{file.name}: the changed file could not be loaded, see the log" for file, _ in self._files if file.fault
         ]
@@ -210,7 +210,7 @@ def security_of(
     *,
     forwards: bool = False,
 ) -> Security | None:
-    """What the flags say; None: neither TLS nor callers' identities.
+    """Return the security that the flags ask for; None: neither TLS nor callers' identities.
 
     `cluster`, `denied_by_state`: as the gate takes them.
     `forwards`: it is a federation gateway. Callers need tokens there, which it forwards; certificates cannot be.

@@ -1,4 +1,4 @@
-"""What callers say of their calls beside the request: an id, how long they wait."""
+"""Data of a call beside its request: an id, how long the caller waits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a transport needs to know of a call: how to read its request, how to run it, how to write its answer."""
+"""The table of methods: how to read a call's request, how to run it, how to write its answer."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Call:
 
     @property
     def touches(self) -> Sequence[Touch]:
-        """What it wrote."""
+        """Return the objects that it wrote."""
         return getattr(self, "_touches", ())  # few calls write: the others do without setting it
 
     @property

@@ -41,7 +41,7 @@ _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {
 
 
 def violations(value: dict[str, Any], descriptor: Descriptor) -> tuple[Violation, ...]:
-    """What is wrong with the names and types in a JSON object. What numbers may be is left to json_format."""
+    """Find wrong names and types in a JSON object. The range of numbers is left to json_format."""
     faults: list[Violation] = []
     for fault in _of_message(value, descriptor, ""):
         faults.append(fault)
@@ -133,7 +133,7 @@ def proto_path(path: str) -> str:
 
 
 def kind_of(value: Any) -> str:
-    """What a JSON value is, for messages."""
+    """Return the type of a JSON value, for messages."""
     kinds = {
         dict: "an object",
         list: "an array",

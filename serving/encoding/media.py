@@ -30,7 +30,7 @@ class Media:
         self._known: dict[tuple[bytes | None, bytes | None], Encodings] = {}
 
     def encodings(self, content_type: bytes | None, accept: bytes | None) -> Encodings:
-        """What these headers ask for; an Accept that names no encoding of ours means "in kind".
+        """Return the encodings that these headers ask for; an Accept that names no encoding of ours means "in kind".
 
         Raises:
             UnsupportedMediaType: the request is in no encoding that we read.

@@ -51,7 +51,7 @@ class WorkerThread:
         self._turn = asyncio.Lock()
 
     async def run(self, parse: Callable[[bytes], T], body: bytes) -> T:
-        """What `parse` makes of it, in a thread if it is long. Raises what it raises."""
+        """Parse the body, in a thread if it is long. Raises what `parse` raises."""
         if len(body) < _LONG_BYTES:
             return parse(body)
         await self._turn.acquire()

@@ -54,7 +54,7 @@ class Http1Machine:
         self._is_over = False
 
     def receive(self, data: bytes) -> list[Event]:
-        """What these bytes mean."""
+        """Return the events in these bytes."""
         if self._is_over:
             return []
         if self.is_reading_head or self.is_reading_body or self._was_last:

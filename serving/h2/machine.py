@@ -29,7 +29,7 @@ class Http2Machine(Http2Control):
         self._at = 0
 
     def events(self, most: int = 64) -> list[Event]:
-        """What the bytes mean, up to `most` new streams; then call again while `is_behind`."""
+        """Return the events in the bytes, up to `most` new streams; call again while `is_behind`."""
         self.is_behind = False
         if self.failed:
             return []

@@ -1,4 +1,4 @@
-"""What one HTTP/2 connection is in, what its driver may say, and the frames that carry no part of a request."""
+"""The state of one HTTP/2 connection, calls of its driver, and the frames that carry no part of a request."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _RAPID: Final = 5  # what the reset of a stream costs that was opened in the sam
 
 
 class Http2Settings(NamedTuple):
-    """What we tell the peer at the beginning, and hold it to."""
+    """The settings that we send to the peer at the beginning, and hold it to."""
 
     max_streams: int = 10_000
     max_header_bytes: int = 32 * 1024  # of one list of headers, as HPACK counts

@@ -20,7 +20,10 @@ class CallerThreads:
         self._turns = WeakValueDictionary[str, asyncio.Lock]()
 
     async def run(self, work: Callable[[], T], caller: str) -> T:
-        """What the work gives, or raises. A thread is taken until it ends, which it does not when the caller leaves."""
+        """Run the work in a thread; return or raise as it does.
+
+        The thread stays taken until the work ends, also if the caller leaves.
+        """
         turn = self._turns.setdefault(caller, asyncio.Lock())
         await turn.acquire()
         try:

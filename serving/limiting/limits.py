@@ -1,4 +1,4 @@
-"""What the transports refuse: sizes, counts and patience. One number, one flag, one clean refusal each.
+"""Limits of the transports: sizes, counts and times. One number, one flag, one clean refusal each.
 
 docs/security.md has them as a table, with what a caller is told; a test compares it with this class.
 """

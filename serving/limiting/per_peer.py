@@ -1,4 +1,4 @@
-"""What one peer may hold at the same time, and how often it may call: nobody gets all of it."""
+"""Limits of one peer: how much it may hold at the same time, and how often it may call."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Shares:
             del self.held[peer]
 
     def held_by(self, peer: str) -> int:
-        """What the peer holds now."""
+        """Return how much the peer holds now."""
         return self.held.get(peer, 0)
 
 

@@ -48,7 +48,7 @@ class Turns:
         await begins
 
     async def in_slices(self, make: Callable[[S], T], things: Iterable[S]) -> list[T]:
-        """What is made of each, with turns for others every few milliseconds."""
+        """Make a result of each, and let others run every few milliseconds."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         made = []

@@ -68,6 +68,6 @@ class IdentityPattern:
         self._regex = re.compile(quoted)
 
     def match(self, name: str) -> dict[str, str] | None:
-        """What the identity's name contains (its node, if the pattern has one); None: it does not match."""
+        """Return the parts of an identity's name (its node, if the pattern has one); None: it does not match."""
         found = self._regex.fullmatch(name)
         return None if found is None else found.groupdict()

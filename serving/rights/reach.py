@@ -1,4 +1,4 @@
-"""What a method reaches: named where the table of methods defines it, and compared with the caller's grants.
+"""The reach of a method: named where the table of methods defines it, and compared with the caller's grants.
 
     Reach(Of.SERVICE, Form.CHECKED, check)
 
@@ -16,7 +16,7 @@ from serving.rights.access import Access
 
 
 class Of(StrEnum):
-    """What is reached."""
+    """The kinds of things that a method reaches."""
 
     SERVICE = "service"
     NODE = "node"
@@ -41,7 +41,7 @@ Check = Callable[[Any, Access], object]
 
 
 class Reach:
-    """What a method reaches. Raises ValueError: it is to be checked, and nothing says how."""
+    """The reach of a method. Raises ValueError: it is to be checked, but has no check."""
 
     __slots__ = ("check", "form", "of")
 

@@ -12,7 +12,7 @@ from typing import Final
 
 
 class Role(StrEnum):
-    """What a policy can make of an identity."""
+    """The roles that a policy can give to an identity."""
 
     READER = "reader"
     AGENT = "agent"

@@ -1,4 +1,4 @@
-"""What a caller may reach, as text beside an order that takes effect later: compared again there.
+"""A caller's access, as text beside an order that takes effect later: compared again there.
 
     {"name": "ops/ada", "proof": ["token", "5d41402abc4b2a76"], "grants": {"operator": [{"nodes": ["lab-*"]}]}}
 

@@ -94,7 +94,7 @@ class HealthCalls:
 
 
 class ProcessHealth(Protocol):
-    """What the process knows of its own condition."""
+    """The health of the process as it knows it itself."""
 
     def live(self) -> bool:
         """Whether it can go on; False: only a restart would help."""
@@ -113,7 +113,7 @@ class ProcessHealth(Protocol):
         ...
 
     def why(self) -> str:
-        """What is wrong, in a sentence; empty: nothing."""
+        """Return the fault, in a sentence; empty: none."""
         ...
 
 

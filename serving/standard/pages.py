@@ -53,7 +53,7 @@ class PageRequest:
 
 @dataclass(frozen=True, slots=True)
 class PageAnswer:
-    """What a page answers."""
+    """The answer of a page."""
 
     status: int
     content_type: str

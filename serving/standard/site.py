@@ -26,7 +26,7 @@ class SiteRequest:
 
 @dataclass(frozen=True, slots=True)
 class SiteAnswer:
-    """What a site answers: `body`, or `stream`, whose pieces are sent as they come, one in flight at a time."""
+    """The answer of a site: `body`, or `stream`, whose pieces are sent as they come, one in flight at a time."""
 
     status: int
     headers: Sequence[tuple[bytes, bytes]]

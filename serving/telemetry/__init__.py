@@ -1,1 +1,1 @@
-"""What a process reports about itself: metrics, logs, traces."""
+"""Metrics, logs and traces of a process."""

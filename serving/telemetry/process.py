@@ -1,4 +1,4 @@
-"""What every server's process says about itself on /metrics: its traffic, event loop, log, memory and version."""
+"""Metrics of every server's process: its traffic, event loop, log, memory and version."""
 
 from __future__ import annotations
 

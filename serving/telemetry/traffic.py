@@ -1,4 +1,4 @@
-"""What goes over the transports, counted: calls by outcome, their times, what is under way, what was refused.
+"""Counters of the transports: calls by outcome, their times, calls under way, refusals.
 
 Own counters instead of prometheus_client's: these cost a tenth, and every call pays for them.
 """

@@ -38,7 +38,7 @@ _OF_RESET: Final[Mapping[int, int]] = {
 
 
 class Options(NamedTuple):
-    """What a client holds its peers to."""
+    """The limits that a client sets its peers."""
 
     max_answer_bytes: int = 64 * 1024 * 1024  # of one message
     max_header_bytes: int = 32 * 1024

@@ -26,7 +26,7 @@ _GET_FIELDS: Final = 20
 
 
 class ConnectForm(NamedTuple):
-    """What the head of a call with one answer says of it. `message`: of a GET, which has it in its query."""
+    """The parsed headers of a call with one answer. `message`: of a GET, which has it in its query."""
 
     json_in: bool
     json_out: bool

@@ -73,7 +73,7 @@ class H1Side(ServerConnection):
             self.hold_back()
 
     def _next_event(self) -> Event | None:
-        """What to handle now; None: nothing came, or it has to wait."""
+        """Return the next event to handle; None: nothing came, or it has to wait."""
         if not self._events or self.is_closing:
             return None
         if self._events[0][0] == machine.HEAD:

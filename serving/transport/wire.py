@@ -1,4 +1,4 @@
-"""What the protocols have in common that a call may come over."""
+"""The common part of the protocols that a call may come over."""
 
 from __future__ import annotations
 

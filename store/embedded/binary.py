@@ -30,7 +30,7 @@ class EtcdBinary:
 
     @property
     def note(self) -> str:
-        """What to say at its start if faults of this patch are known; else empty."""
+        """Return a warning for its start if this patch has known faults, else ""."""
         major, minor, _ = self.version
         words = advice(".".join(map(str, self.version)))
         data = f"its data is read by {major}.{minor} and {major}.{minor + 1} only"
@@ -81,7 +81,7 @@ def etcd_on_path() -> EtcdBinary | None:
 
 
 def built_etcd(release: str = "") -> EtcdBinary | None:
-    """What `make etcd` built, or `make etcd LINE=` a release as "3.7"; None if it was not built."""
+    """Return the etcd that `make etcd` built, or `make etcd LINE=` for a release like "3.7"; None: not built."""
     return etcd_at(Path(sys.executable).with_name(f"hq-etcd-{release}" if release else "hq-etcd"))
 
 

@@ -32,7 +32,7 @@ class AddressInUse(EtcdFailed):
 
 @dataclass(frozen=True, slots=True)
 class EtcdMember:
-    """What makes an etcd member; loopback only. Its data directory is made with mode 0700."""
+    """The settings of an etcd member; loopback only. Its data directory is made with mode 0700."""
 
     name: str
     data_dir: Path
