@@ -131,7 +131,7 @@ def _one_of(value: str, field: str, allowed: Iterable[str]) -> list[Violation]:
 
 
 def check_line(value: str, field: str, most: int, *, may_be_empty: bool = False) -> list[Violation]:
-    """What is wrong with a line of text of at most so many bytes."""
+    """Find the faults of a line of text of at most so many bytes."""
     if not value and not may_be_empty:
         return [Violation(field, "is empty: set it")]
     if not value.isprintable():

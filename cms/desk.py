@@ -106,7 +106,7 @@ class CmsController:
     # --- reading ------------------------------------------------------------------------------------------------------
 
     def reaches(self) -> CmsAccessChecks:
-        """What calls reach, as this ledger has it."""
+        """Return the checks of what calls reach, by this ledger."""
         return CmsAccessChecks(self.book, self.settings.bound_issuers(), self.tasks)
 
     def _missing_right(self, task: Task) -> str:

@@ -193,7 +193,7 @@ def budget_facts(book: TaskLedger, unit: UnitKey) -> Iterator[record_pb2.BudgetF
 
 
 def touched_by(book: TaskLedger, task: Task) -> list[record_pb2.TouchedInstance]:
-    """What a task takes down, each combination of service, node and location once."""
+    """Return the instances that a task takes down, each combination of service, node and location once."""
     found = (book.picture.instances[key] for key in book.picture.disrupted_by(task))
     places = Counter((one.service, one.host, one.key.location) for one in found)
     return [

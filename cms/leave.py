@@ -73,7 +73,7 @@ class TaskService:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
-        """What would happen to a task; an existing one is not changed. It is rejected if it is impossible now.
+        """Return how a new task would be decided; an existing one stays. It is rejected if it is impossible now.
 
         Raises TaskConflict.
         """

@@ -1,4 +1,4 @@
-"""What Prometheus sees of a CMS, read from its parts at each scrape."""
+"""Metrics of a CMS, read from its parts at each scrape."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from serving.telemetry.metrics import Declared
 
 @dataclass(frozen=True, slots=True)
 class CmsMetricSources:
-    """What the metrics are read from."""
+    """The objects that the metrics are read from."""
 
     desk: CmsController
     wire: WireApi

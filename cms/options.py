@@ -95,7 +95,7 @@ logs: Final = FLAGS.logs()
 
 
 def settings_of(given: Mapping[str, Any]) -> CmsSettings:
-    """What the desk is told. Raises UsageError."""
+    """Make the desk's settings of the flags. Raises UsageError."""
     return CmsSettings(
         _issuers(given, "task_issuer"), given["fence"], _issuers(given, "healer"), _issuers(given, "rollout_issuer")
     )

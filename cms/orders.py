@@ -85,7 +85,7 @@ class CmsOrders:
 
 
 def _waits_to_be_asked(record: ledger_pb2.Task) -> bool:
-    """A machine that asks for its reboot again keeps its wait."""
+    """Whether a machine that asks for its reboot again keeps its wait."""
     return bool(record.fleet_group) and record.state == State.WAITING
 
 

@@ -1,4 +1,4 @@
-"""What other rules would have decided on a recorded course of things. Pure.
+"""Replays recorded decisions under other rules. Pure.
 
 Until the first decision that differs this is exact. From then on it is an estimate: work lasts as recorded from its
 new grant, what it took down goes down and comes back with it, and issuers ask on until they are granted.
@@ -29,7 +29,7 @@ Entry = record_pb2.LedgerEntry
 
 @dataclass(slots=True)
 class TaskCourse:
-    """What became of a task.
+    """The course of a task.
 
     Attributes:
         grants_s: when it came to hold what it asked for, each time.
@@ -50,7 +50,7 @@ class TaskCourse:
 
     @property
     def is_moved(self) -> bool:
-        """Under the other rules it was granted at another time, or only there, or not at all."""
+        """Whether under the other rules it was granted at another time, or only there, or not at all."""
         if self.granted_s is None or self.other_granted_s is None:
             return self.granted_s is not self.other_granted_s
         return abs(self.granted_s - self.other_granted_s) > _SAME_S
@@ -66,7 +66,7 @@ class LowestMargin:
 
 @dataclass(slots=True)
 class Comparison:
-    """What other rules would have done.
+    """How decisions under other rules differ.
 
     Attributes:
         diverged_s: when the first decision differed: what is after it is an estimate; None: none did.
@@ -135,7 +135,7 @@ class _Course:
 
 
 class RecordedCourse(_Course):
-    """What took place, and which changes of instances belong to which work."""
+    """The recorded course, and which changes of instances belong to which work."""
 
     def __init__(self, made: Comparison) -> None:
         super().__init__(made, ReplayedLedger())
@@ -204,7 +204,7 @@ class RecordedCourse(_Course):
 
 
 class OtherCourse(_Course):
-    """What would have taken place."""
+    """The course under other rules."""
 
     def __init__(self, made: Comparison, other: OtherRules, belongs_to: dict[int, tuple[str, float]]) -> None:
         super().__init__(made, ReplayedLedger(other))

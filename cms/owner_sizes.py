@@ -1,4 +1,4 @@
-"""What the tasks of each owner take of the store, which all share."""
+"""The bytes that each owner's tasks take of the store, which all share."""
 
 from __future__ import annotations
 

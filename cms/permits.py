@@ -1,4 +1,4 @@
-"""What the calls of the CMS about tasks reach: their hosts and instances, an issuer's identities."""
+"""The reach of the CMS's calls about tasks: their hosts and instances, an issuer's identities."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CMS stores, and how the ledger reads it."""
+"""The CMS's stored records, and how the ledger reads them."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
 
 
 def rule_for(record: ledger_pb2.Task) -> Rule:
-    """What its owner must be allowed to do, also when it is granted."""
+    """Return the rule that its owner must satisfy, also when it is granted."""
     return LOCK if record.fleet_group else LEAVE
 
 
@@ -73,7 +73,7 @@ def need_of(record: ledger_pb2.Task) -> Need:
 
 
 def move(record: ledger_pb2.Task, event: TaskEvent, wall_ms: int, version: int) -> None:
-    """What an event does to a record that was read at a version. Raises NoSuchStep."""
+    """Apply an event to a record that was read at a version. Raises NoSuchStep."""
     state = after(State(record.state), event)
     record.order = record.order or version
     if event in (TaskEvent.POLL, TaskEvent.OFFER):
@@ -101,7 +101,7 @@ def budget_of(record: ledger_pb2.Budget | cms_pb2.Budget) -> Budget:
 
 
 def ended_record(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
-    """What is remembered of work that ended."""
+    """Return the record that is kept of work that ended."""
     return ledger_pb2.Ended(host=record.host, instance=record.instance, at_ms=wall_ms)
 
 

@@ -43,7 +43,7 @@ class RecordedHearing(Hearing):
 
 @dataclass(frozen=True, slots=True)
 class OtherRules:
-    """What a replay decides with instead of what was in force; None: as recorded."""
+    """Rules of a replay instead of those that were in force; None: as recorded."""
 
     budgets: Budgets | None = None
     calendar: Calendar | None = None
@@ -51,7 +51,7 @@ class OtherRules:
 
 
 class RecordedStep(NamedTuple):
-    """What the ledger learned, and the decision that it made then."""
+    """News to the ledger, and the decision that it made then."""
 
     number: int
     learned: list[record_pb2.LedgerEntry]
@@ -69,7 +69,7 @@ class ReplayedStep(NamedTuple):
 
     @property
     def recorded(self) -> list[TaskChange]:
-        """What was decided."""
+        """Return the recorded decision."""
         return [TaskChange(one.task_id, TaskEvent(one.event)) for one in self.step.decision.change]
 
     @property
@@ -172,7 +172,7 @@ class ReplayedLedger:
 
 @dataclass(slots=True)
 class Repetition:
-    """What deciding again under the recorded rules gave.
+    """The result of deciding again under the recorded rules.
 
     Attributes:
         differing: decisions that came out otherwise, the first ones.

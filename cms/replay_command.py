@@ -87,7 +87,7 @@ def replay(
 
 @usage_errors(BadSites, yamltext.BadYaml, InvalidRequest, ValueError)
 def _other_rules(budgets: Path | None, windows: Path | None, sites: Path | None, default_budget: str) -> OtherRules:
-    """What the files say. Raises UsageError."""
+    """Read the rules from the files. Raises UsageError."""
     made_budgets: Budgets | None = None
     made_calendar: Calendar | None = None
     made_limits: DomainLimits | None = None

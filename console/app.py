@@ -96,7 +96,7 @@ class App:
         return SiteAnswer(page.status, headers, html.encode("utf-8", "replace"))
 
     def _about(self, visit: Visit, browser: str) -> dict[str, Any]:
-        """What every template knows."""
+        """Return the values that every template gets."""
         return {
             "now_s": visit.now_s,
             "path": visit.path,

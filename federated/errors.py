@@ -82,12 +82,12 @@ class AskLocation(ServiceError):
 
 
 def is_word(error: HqApiError) -> bool:
-    """The location rejected the request as such; it is able to answer others."""
+    """Whether the location rejected the request as such; it is able to answer others."""
     return is_too_large(error) or (error.from_hq and error.code.name in _SAID)
 
 
 def is_too_large(error: HqApiError) -> bool:
-    """gRPC refused the request for its size before the location saw it: the location is healthy."""
+    """Whether gRPC refused the request for its size before the location saw it: the location is healthy."""
     return not error.from_hq and error.code is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 

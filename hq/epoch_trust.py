@@ -49,7 +49,7 @@ class InstanceCounts(NamedTuple):
 
 
 def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
-    """Less than half, of all or of those that are ready."""
+    """Whether less than half is left, of all or of those that are ready."""
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
 

@@ -37,7 +37,7 @@ from recorder.observed import DELETED, Row, is_ready
 
 
 class Moment(NamedTuple):
-    """What was known at a time. `age_ms`: for how long nothing had been heard; `gap`: why."""
+    """The known state at a time. `age_ms`: for how long nothing had been heard; `gap`: why."""
 
     instances: list[instance_pb2.Instance]
     age_ms: int
@@ -97,7 +97,7 @@ class Archive:
                 raise
 
     def newest(self, cluster: str) -> tuple[dict[str, instance_pb2.Instance], int]:
-        """What the record has last of a location, by id, and when that was known; 0: nothing is on record."""
+        """Return the last recorded state of a location, by id, and its time; 0: nothing is on record."""
         for path in reversed(self._files()):
             with closing(open_to_read(path)) as file:
                 until_ms = file.execute(
@@ -192,7 +192,7 @@ class Archive:
         return [gap for gap in reversed(overlapping) if is_asked_for(gap.cluster, cluster)]
 
     def decisions(self, since_ms: int, until_ms: int) -> Iterator[tuple[str, DecisionRow]]:
-        """What servers decided in [since, until), latest first, each with a token to go on after it."""
+        """Yield decisions of servers in [since, until), latest first, each with a token to go on after it."""
         for path in reversed(self._files_between(since_ms, until_ms)):
             with closing(open_to_read(path)) as file:
                 for seq, row in decision_tables.decisions(file, since_ms, until_ms):

@@ -1,4 +1,4 @@
-"""What the CMS, Nanny and Wall-E decided and were ordered, as rows of the record. No I/O."""
+"""Decisions of and orders to the CMS, Nanny and Wall-E, as rows of the record. No I/O."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ class ObservedLedger:
             self._facts[change.task_id], self._changes[change.task_id] = found, change
 
     def _unit_of(self, task_id: str) -> tuple[str, str]:
-        """What it is decided with: its owner's tasks of the same group, or itself."""
+        """Return the unit that it is decided with: its owner's tasks of the same group, or itself."""
         task = self._tasks.get(task_id)
         return (task.owner, task.group_id) if task is not None and task.group_id else ("", task_id)
 

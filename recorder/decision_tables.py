@@ -50,11 +50,11 @@ class LedgerChunk(NamedTuple):
         return cls(at_ms, any(one.HasField("start") for one in entries), zlib.compress(body, 1), FUSES)
 
     def entries(self) -> Sequence[record_pb2.LedgerEntry]:
-        """What one of the ledger was made of."""
+        """Return the entries that a chunk of the ledger was made of."""
         return record_pb2.FollowLedgerResponse.FromString(zlib.decompress(self.body)).entry
 
     def fuse_entries(self) -> Sequence[project_pb2.FuseEntry]:
-        """What one of fuses was made of."""
+        """Return the entries that a chunk of fuses was made of."""
         return service_pb2.FollowFusesResponse.FromString(zlib.decompress(self.body)).entry
 
 

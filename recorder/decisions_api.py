@@ -1,4 +1,4 @@
-"""What servers decided, and the ledger of the CMS, of history.v1.HistoryService."""
+"""The calls of history.v1.HistoryService about decisions of servers, and the ledger of the CMS."""
 
 from __future__ import annotations
 

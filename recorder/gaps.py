@@ -15,7 +15,7 @@ class Gap(NamedTuple):
 
 
 def server_name(server: str) -> str:
-    """What CMS, Nanny and Wall-E are called beside the locations, whose names cannot begin so."""
+    """Return the name of the CMS, Nanny or Wall-E beside the locations, whose names cannot begin so."""
     return f"@{server}"
 
 

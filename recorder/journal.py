@@ -30,7 +30,7 @@ NOTHING_BEFORE: Final = "nothing was recorded before"
 
 @dataclass(slots=True)
 class _Batch:
-    """What is written next. `ended`: when gaps that are on record end; `current`: locations known up to now."""
+    """The next batch to write. `ended`: when gaps that are on record end; `current`: locations known up to now."""
 
     rows: list[Row] = field(default_factory=list)
     decisions: list[DecisionRow] = field(default_factory=list)

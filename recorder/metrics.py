@@ -1,4 +1,4 @@
-"""What Prometheus sees of the recorder; read from it at each scrape."""
+"""Metrics of the recorder; read from it at each scrape."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from serving.telemetry.metrics import Declared
 
 
 class RecorderMetricSources(NamedTuple):
-    """What the metrics are of."""
+    """The objects that the metrics are read from."""
 
     journal: Journal
     archive: Archive

@@ -1,4 +1,4 @@
-"""What one location's watch adds up to as records: changes with their time, and when nothing was heard. No I/O."""
+"""Turns one location's watch into records: changes with their time, and gaps in which nothing was heard. No I/O."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Row(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """What an item of the watch adds to the record.
+    """The rows that an item of the watch adds to the record.
 
     Attributes:
         gap: a gap began, and why; empty: none did.
@@ -96,7 +96,7 @@ class ObservedLocation:
         self._recorded = encoded(recorded)
 
     def difference(self, now_ms: int) -> list[Row]:
-        """What is shown and was not recorded."""
+        """Return what the watch shows and the record lacks."""
         if not self._shown.is_whole:
             return []
         shown = {id_: instance for (_, id_), instance in self._shown.instances.items()}
@@ -162,7 +162,7 @@ def recordable(instance: instance_pb2.Instance) -> instance_pb2.Instance:
 
 
 def change_kind(before: instance_pb2.Instance | None, after: instance_pb2.Instance | None) -> int:
-    """What happened, in the order of what people look for: made, gone, ready, not ready, anything else."""
+    """Return the kind of a change, by what people look for first: made, gone, ready, not ready, anything else."""
     if before is None:
         return CREATED
     if after is None:

@@ -24,7 +24,7 @@ class RecordReaders:
         self._threads = CallerThreads()  # what is recorded is written in another one, which must not wait for them
 
     async def run(self, read: Callable[[], T], call: Call) -> T:
-        """What reading the record gives, in a thread. Raises Retry."""
+        """Read the record in a thread. Raises Retry."""
         try:
             return await self._threads.run(read, call.caller)
         except (sqlite3.Error, OSError) as error:

@@ -20,7 +20,7 @@ from serving.telemetry.metrics import Table
 
 @dataclass(slots=True)
 class RecorderHealth:
-    """What /livez, /readyz and grpc.health.v1 say. It can answer about the past whatever happens to the present."""
+    """The health that /livez, /readyz and grpc.health.v1 report. The past can be asked for whatever the present is."""
 
     journal: Journal
     leaving: bool = False

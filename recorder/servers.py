@@ -94,7 +94,7 @@ class StreamedSource:
         raise NotImplementedError
 
     def _record_of(self, entries: Sequence[Any], now_ms: int) -> tuple[list[DecisionRow], LedgerChunk]:
-        """What is recorded of entries."""
+        """Make the rows that are recorded of entries."""
         raise NotImplementedError
 
     async def run(self, feed: ServerFeed, newest_ms: int) -> None:  # a beginning says all there is
@@ -217,7 +217,7 @@ class PolledSource:
                 self._newest, self._versions = before
 
     async def _poll(self, channel: aio.Channel, since_ms: int) -> list[DecisionRow]:
-        """What is new."""
+        """Return the new rows."""
         raise NotImplementedError
 
     def _unread(self, key: str, newest_first: Sequence[Any], since_ms: int) -> list[Any]:
@@ -242,7 +242,7 @@ class PolledSource:
 
 
 class NannySource(PolledSource):
-    """What was ordered of Nanny, and what it did, by the history of each service that has changed."""
+    """Orders to Nanny, and what it did, by the history of each service that has changed."""
 
     def __init__(self, processes: ServerProcesses, every_s: float = _POLL_S) -> None:
         super().__init__("nanny", processes, every_s)
@@ -265,7 +265,7 @@ class NannySource(PolledSource):
 
 
 class WalleSource(PolledSource):
-    """What switched the fuses of Wall-E, and how operations on hosts ended."""
+    """Switchings of Wall-E's fuses, and how operations on hosts ended."""
 
     def __init__(self, processes: ServerProcesses, every_s: float = _HOSTS_S) -> None:
         super().__init__("walle", processes, every_s)
@@ -287,7 +287,7 @@ class WalleSource(PolledSource):
 
 
 def _mark(entry: Any) -> bytes:
-    """What tells an entry from the others of its list."""
+    """Return a mark that tells an entry from the others of its list."""
     return hashlib.blake2b(entry.SerializeToString(deterministic=True), digest_size=16).digest()
 
 

@@ -43,7 +43,7 @@ WORK_MS: Final = 60 * 60_000  # the hour within which hosts are out of reach
 
 
 class ScenarioEvent(StrEnum):
-    """What happens to planned work."""
+    """The events of planned work."""
 
     ALL_OK = "every CMS agreed"
     REJECTED = "a CMS rejected it"
@@ -156,7 +156,7 @@ def scenario_host(installation: str, scenario: Scenario, host: Host, project: Pr
 
 
 def is_held(host: ScenarioHost) -> bool:
-    """The scenario keeps automation away from this host, asked about or not: its switch goes dark in any case."""
+    """Whether the scenario keeps automation away from this host, asked about or not: its switch goes dark anyway."""
     return not host.not_needed.startswith(_ELSEWHERE)
 
 
@@ -181,7 +181,7 @@ def tasks(scenario: Scenario) -> Iterator[tuple[ScenarioHost, Task]]:
 
 
 def effects(scenario: Scenario) -> list[tuple[ScenarioHost, Effect]]:
-    """What to do now about each task. All are created before any is polled: the group is decided as one."""
+    """Return the effects that are due, by task. All are created before any is polled: the group is decided as one."""
     if scenario.stage == SCENARIO_STAGE_RETURNING:
         return [(host, Effect(Do.DELETE, task)) for host, task in tasks(scenario)]
     new = [(host, Effect(Do.CREATE, task)) for host, task in tasks(scenario) if not task.created]
@@ -194,7 +194,7 @@ def _about(scenario: Scenario, task: Task) -> Do:
 
 
 def event_now(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
-    """What has happened by now; CONFIRMED is the caller's, once HQ no longer counts silence."""
+    """Return the event that has happened by now; CONFIRMED comes from the caller, once HQ counts silence no longer."""
     if scenario.stage == SCENARIO_STAGE_RETURNING:
         is_left = any(tasks(scenario)) and now_ms - scenario.since_ms < LEFT_TO_COLLECTOR_MS
         return None if is_left else ScenarioEvent.RETURNED

@@ -1,4 +1,4 @@
-"""What other limits would have decided on recorded uses of fuses. Pure.
+"""Replays recorded uses of fuses under other limits. Pure.
 
 Until the first decision that differs this is exact. From then on it is an estimate: hosts break as recorded, and people
 switch on when they did.
@@ -44,7 +44,7 @@ class AskedAction(NamedTuple):
 
 @dataclass(slots=True)
 class LimitsComparison:
-    """What the recorded limits and other ones decided.
+    """Decisions under the recorded limits and under other ones.
 
     Attributes:
         actions: how many automatic actions that use limits were asked for.

@@ -1,4 +1,4 @@
-"""What each call reaches: projects belong to their owners, hosts to who reaches their names, everything to no scope.
+"""The reach of each call: projects belong to their owners, hosts to who reaches their names, everything to no scope.
 
 Hosts belong to no service here, so a role that is granted for some services reaches a host only by owning its project.
 The checks are made before a call, from memory, and again where an order takes effect, from its transaction.

@@ -32,7 +32,7 @@ _MOST_KEPT: Final = 20
 
 
 class FuseEvent(NamedTuple):
-    """What happened to a fuse: a use of a limit, a switching, or a credit that came back (all three None).
+    """An event of a fuse: a use of a limit, a switching, or a credit that came back (all three None).
 
     Attributes:
         limits: of its fuse, as they were then.
@@ -47,7 +47,7 @@ class FuseEvent(NamedTuple):
 
     @property
     def is_trip(self) -> bool:
-        """A limit switched it off."""
+        """Whether a limit switched it off."""
         said = self.switching
         return said is not None and said.off and said.by == AUTOMATION and bool(said.at_ms and said.host)
 
@@ -96,7 +96,7 @@ class RecordedFuses:
 
 
 def events_between(before: Fuse, after: Fuse, limits: Limits) -> list[FuseEvent]:
-    """What made one of the other, in its order."""
+    """Return the events that lead from one to the other, in their order."""
     known = {mark.SerializeToString() for mark in before.mark}
     found = [
         FuseEvent(after.id, Moment(mark.at_ms, mark.time), limits, LimitUse(mark.counter, mark.host, mark.operation_id))
@@ -145,7 +145,7 @@ def replay_change(change: FuseChange) -> bool:
 
 @dataclass(slots=True)
 class FuseRepetition:
-    """What deciding again under the recorded limits gave.
+    """The result of deciding again under the recorded limits.
 
     Attributes:
         differing: changes that came out otherwise, the first ones.

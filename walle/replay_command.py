@@ -70,7 +70,7 @@ def replay(recorder: _WalleRecorder, since: float, limits: Path | None, output: 
 
 @usage_errors(yamltext.BadYaml, BadLimit, ValueError)
 def _other_limits(path: Path) -> dict[str, Limits]:
-    """What the file says, by fuse. Raises UsageError."""
+    """Read the limits from the file, by fuse. Raises UsageError."""
     given = yamltext.load(path.read_text())
     if not isinstance(given, dict) or not all(isinstance(one, dict) for one in given.values()):
         raise ValueError(f"{path}: write limits by project and counter, as {_SAMPLE}")

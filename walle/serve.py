@@ -94,7 +94,7 @@ def dev(**given: Any) -> None:
 
 
 class _Settings:
-    """What is read before anything starts, so that mistakes are reported at once."""
+    """Settings that are read before anything starts, so that mistakes are reported at once."""
 
     def __init__(self, given: dict[str, Any]) -> None:
         if not _INSTALLATION.fullmatch(given["installation"]):

@@ -75,7 +75,7 @@ REPAIRS: Final = frozenset(
 
 
 class MembershipChange(StrEnum):
-    """What an owner does with a host."""
+    """Changes of a host's membership that an owner orders."""
 
     ADD = "hosts add"
     ADD_PREORDERED = "preorder"
@@ -144,7 +144,7 @@ def _name(state: HostState) -> str:
 
 
 class OperationEvent(StrEnum):
-    """What happens to an operation."""
+    """The events of an operation."""
 
     DRY_RUN_OK = "no dry run was rejected"
     DRY_RUN_REJECTED = "a dry run was rejected"

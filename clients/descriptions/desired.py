@@ -1,4 +1,4 @@
-"""What an instance should be: a description applied to what HQ holds of it. Pure.
+"""An instance as it should be: a description applied to what HQ holds of it. Pure.
 
 What the description does not name stays as it is, unknown fields included.
 """

@@ -40,7 +40,7 @@ class Fields:
             faults.append(f"{path}: must be fields (`name: value` lines), not {kind(value)}" if path else _NO_FIELDS)
 
     def has(self, name: str) -> bool:
-        """It was written, even without a value (`name:`)."""
+        """Whether it was written, even without a value (`name:`)."""
         self._asked.append(name)
         return name in self._values
 

@@ -1,4 +1,4 @@
-"""What HQ holds of an instance, as FindInstances answered. Pure."""
+"""An instance as HQ holds it, as FindInstances answered. Pure."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What HQ's commands share: the command group, flags for servers and credentials, hand-written files."""
+"""The common part of HQ's commands: the command group, flags for servers and credentials, hand-written files."""

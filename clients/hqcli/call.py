@@ -107,7 +107,7 @@ class Processes:
         sys.exit(int(self.result(work, writing=writing)))
 
     def result(self, work: Coroutine[Any, Any, T], *, writing: bool) -> T:
-        """What `work` returns. If a call fails, the process ends, with one line on stderr."""
+        """Return the result of `work`. If a call fails, the process ends, with one line on stderr."""
         from hqclient.errors import HqApiError
 
         try:
@@ -137,12 +137,12 @@ class Processes:
 
 
 def is_away(error: HqApiError) -> bool:
-    """No process answered."""
+    """Whether no process answered."""
     return not error.from_hq and error.code.name in AWAY
 
 
 def is_read(method: str) -> bool:
-    """The call changes nothing."""
+    """Whether the call changes nothing."""
     return method.startswith(_READS)
 
 

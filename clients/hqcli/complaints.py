@@ -1,4 +1,4 @@
-"""What went wrong, said on stderr: a line for people, or with `-o json` one JSON document a line for scripts."""
+"""Errors on stderr: a line for people, or with `-o json` one JSON document a line for scripts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AS_JSON: Final = ContextVar("_AS_JSON", default=False)
 
 
 def complainer(program: str) -> Callable[[str], None]:
-    """What a program says errors with. The exit code says of which kind they are."""
+    """Return the function with which a program prints errors. The exit code says of which kind they are."""
 
     def complain(text: str) -> None:
         if _AS_JSON.get():

@@ -54,7 +54,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """What the file says; without a file (`exists` False): nothing."""
+    """The contents of the file; without a file (`exists` False) it is empty."""
 
     path: Path
     contexts: Mapping[str, Context] = field(default_factory=dict)

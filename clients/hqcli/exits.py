@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Exit(enum.IntEnum):
-    """What a script may rely on, whichever command it calls. The values are fixed; 2 is click's own."""
+    """Exit codes that a script may rely on, whichever command it calls. The values are fixed; 2 is click's own."""
 
     OK = 0
     REFUSED = 1
@@ -78,12 +78,12 @@ def denial_advice(error: HqApiError) -> str:
 
 
 def is_no_hq(error: HqApiError) -> bool:
-    """Something answered over gRPC, but not as HQ would: a stranger, another server of ours, or an older HQ."""
+    """Whether something answered over gRPC, but not as HQ would: a stranger, another server of ours, or an older HQ."""
     return error.reason == "UNKNOWN_METHOD" or (not error.from_hq and error.code.name in _NOT_AN_HQ)
 
 
 def surely_not_stored(error: HqApiError) -> bool:
-    """HQ says explicitly that it gave up a write before storing it."""
+    """Whether HQ says explicitly that it gave up a write before storing it."""
     return error.from_hq and not error.earlier_try_unknown and NOTHING_STORED.search(error.message) is not None
 
 

@@ -89,7 +89,7 @@ def _sort_maps(data: dict[str, Any], kind: Descriptor) -> None:
 
 
 def is_data(output: str) -> bool:
-    """The format is for programs: json, yaml or a jsonpath."""
+    """Whether the format is for programs: json, yaml or a jsonpath."""
     return output in ("json", "yaml") or output.startswith(JSONPATH)
 
 

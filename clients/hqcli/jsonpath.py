@@ -31,7 +31,7 @@ def template(text: str) -> Render:
 
 
 def values(path: str, value: Any) -> list[Any]:
-    """What a path finds in a value. Raises BadTemplate."""
+    """Find the values at a path. Raises BadTemplate."""
     return _query(path)(value)
 
 

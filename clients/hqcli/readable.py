@@ -95,7 +95,7 @@ def truth(condition: instance_pb2.Condition) -> str:
 
 
 def target(value: instance_pb2.RevisionTarget) -> str:
-    """What is wanted of a revision."""
+    """Return the name of a revision's target."""
     return _TARGETS.get(value, "INSTALLED")
 
 
@@ -124,7 +124,7 @@ def mended_words(count: int, whose: str, store: str) -> str:
 
 
 def guard_words(guard: pb.GuardState) -> str:
-    """What the guard does, in one or two sentences."""
+    """Describe the guard's state, in one or two sentences."""
     doing = "holding expiries" if guard.holding else "not holding"
     until = f" until {clock_time(guard.until)} at the latest" if guard.holding and guard.until.seconds else ""
     if guard.holding and guard.verdict:

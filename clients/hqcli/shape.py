@@ -71,7 +71,7 @@ def _where_and_why(path: str, text: str) -> str:
 
 
 def kind(value: Any) -> str:
-    """What a value is, in words."""
+    """Name the type of a value."""
     if isinstance(value, bool):
         return "true or false"
     if isinstance(value, int | float):
@@ -80,7 +80,7 @@ def kind(value: Any) -> str:
 
 
 def no_text(value: Any) -> str:
-    """What is wrong with a value where text belongs. Quotes can fix a scalar only."""
+    """Describe a value that stands where text belongs. Quotes can fix a scalar only."""
     quotes = ": put it in quotes" if isinstance(value, int | float) else ""
     return f"must be text, not {kind(value)}{quotes}"
 

@@ -32,7 +32,7 @@ _CONTROLS = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u
 
 
 def has_controls(text: str) -> bool:
-    """It has characters that would control a terminal or reverse text."""
+    """Whether it has characters that would control a terminal or reverse text."""
     return bool(_CONTROLS.search(text))
 
 

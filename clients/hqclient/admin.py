@@ -11,7 +11,7 @@ class AdminCalls(Caller):
     """Operators' questions and orders. HQ records orders with `by` and `reason`."""
 
     async def get_guard(self, *, timeout_s: float | None = None) -> pb.GetGuardResponse:
-        """What the guard of the answering replica does, and why."""
+        """Return the state of the answering replica's guard, and why it holds."""
         return await self.call(
             lambda hq: hq.admin.GetGuard,
             pb.GetGuardRequest(),

@@ -135,7 +135,7 @@ class UnaryCalls:
 
 
 def cancelled_from_outside() -> bool:
-    """This task itself was cancelled; otherwise a CancelledError came from something that it awaited."""
+    """Whether this task itself was cancelled, as opposed to something that it awaited."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0
 

@@ -48,7 +48,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """What rarely needs to be changed.
+    """Settings that rarely need to be changed.
 
     Attributes:
         retry: how insistent calls are.

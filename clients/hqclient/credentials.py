@@ -121,7 +121,7 @@ class Credentials:
         return self._context[1]
 
     def metadata(self) -> Sequence[tuple[str, str]]:
-        """What is sent with each call."""
+        """Return the metadata that is sent with each call."""
         return () if self._token is None else (("authorization", f"Bearer {self._token.current()}"),)
 
 

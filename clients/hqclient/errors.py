@@ -128,7 +128,7 @@ class HqApiError(Exception):
 
     @property
     def nothing_stored(self) -> bool:
-        """The request surely changed nothing and may succeed later: safe to send again, whatever the call."""
+        """Whether the request surely changed nothing and may succeed later: safe to send again, whatever the call."""
         if self.earlier_try_unknown:
             return False
         asked_to_repeat = self.from_hq and self.code in _TRY_LATER and self.retry_delay_s is not None
@@ -136,7 +136,7 @@ class HqApiError(Exception):
 
     @property
     def outcome_unknown(self) -> bool:
-        """If the call was a write, it may have been stored nevertheless. Read to find out."""
+        """Whether a write may have been stored nevertheless. Read to find out."""
         if self.earlier_try_unknown:
             return True
         if self.from_hq:
@@ -155,7 +155,7 @@ def connection_closed(endpoint: str) -> HqApiError:
 
 
 def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
-    """What gRPC raised, with HQ's details. Details that cannot be read are treated as absent."""
+    """Make an HqApiError of gRPC's error, with HQ's details. Details that cannot be read are treated as absent."""
     text = error.details() or ""
     sent = not text.startswith(_NEVER_SENT)
     words = text if sent else connection_words(text)

@@ -90,7 +90,7 @@ class ReplicaLink:
             raise not_connected(self.address, f"{self.address} did not accept a connection in time") from None
 
     async def is_serving(self) -> bool:
-        """It accepts connections and says that it serves (or has no health service)."""
+        """Whether it accepts connections and says that it serves (or has no health service)."""
         try:
             await self.connected_stubs(self._connect_timeout_s)
             assert self._channel is not None

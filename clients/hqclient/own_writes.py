@@ -1,4 +1,4 @@
-"""What a client wrote itself, so that its reads can ask for answers that contain it."""
+"""Versions of a client's own writes, so that its reads can ask for answers that contain them."""
 
 from __future__ import annotations
 

@@ -80,7 +80,7 @@ class Replicas:
         return min(self._all, key=lambda r: (r.address in avoid, r.is_set_aside, r.probe_at if r.failures else 0))
 
     def has_more_than(self, tried: Collection[str]) -> bool:
-        """A healthy replica is not among `tried`, or all are set aside and one of those is not."""
+        """Whether a healthy replica is not among `tried`, or all are set aside and one of those is not."""
         worthwhile = [r for r in self._all if not r.is_set_aside] or self._all
         return any(replica.address not in tried for replica in worthwhile)
 
@@ -142,7 +142,7 @@ class Pool:
         return f"Pool({list(self._links.values())})"
 
     def is_closed(self) -> bool:
-        """Nothing more will be sent."""
+        """Whether nothing more will be sent."""
         return self._end.is_set()
 
     async def pause(self, delay_s: float) -> None:

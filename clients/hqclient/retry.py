@@ -22,7 +22,7 @@ REPEATED = ("x-hq-repeated", "1")
 
 
 class Safety(enum.Enum):
-    """What sending a call twice may do."""
+    """Whether a call may be sent twice."""
 
     REPEATABLE = "a read, a report, a creation with request_id: idempotent"
     UNLESS_STORED = "any other write: again only if the first surely stored nothing"
@@ -72,7 +72,7 @@ class RetryBudget:
 
 
 def may_repeat(error: HqApiError, safety: Safety) -> bool:
-    """The same request may be sent again, and that may help."""
+    """Whether the same request may be sent again, and that may help."""
     if error.nothing_stored:
         return True
     if safety is Safety.UNLESS_STORED:
@@ -83,12 +83,12 @@ def may_repeat(error: HqApiError, safety: Safety) -> bool:
 
 
 def elsewhere_may_help(error: HqApiError) -> bool:
-    """Another replica may succeed at once: the trouble is the replica's, not the installation's."""
+    """Whether another replica may succeed at once: the trouble is the replica's, not the installation's."""
     return error.code is not grpc.StatusCode.RESOURCE_EXHAUSTED or error.reason == "OVERLOADED"
 
 
 def blames_endpoint(error: HqApiError, waited_s: float) -> bool:
-    """The replica cannot be reached or serves nobody, so other calls should avoid it too."""
+    """Whether the replica cannot be reached or serves nobody, so other calls should avoid it too."""
     if error.from_hq:
         return error.reason in ("NOT_LOADED", "SHUTTING_DOWN")
     if error.code is grpc.StatusCode.DEADLINE_EXCEEDED:
@@ -115,7 +115,7 @@ class Retries:
 
     @property
     def is_first_round(self) -> bool:
-        """Some replica may not have been asked yet."""
+        """Whether some replica may not have been asked yet."""
         return self._rounds == 0
 
     def after(self, error: HqApiError, *, remaining_s: float, other_left: bool) -> float | None:

@@ -202,7 +202,7 @@ class Watch:
         return request
 
     def _after(self, error: HqApiError, replica: PooledReplica, lasted_s: float) -> list[WatchItem]:
-        """What to show for the end of a stream; an Interrupted at the end says how long to wait."""
+        """Return the items for the end of a stream; an Interrupted at the end says how long to wait."""
         if error.code in _NO_USE_TRYING and not self._may_be_renewed(error):
             raise error
         if error.code in (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE):
@@ -216,7 +216,7 @@ class Watch:
         return [*shown, Interrupted(error, self._wait_s(error, lasted_s))]
 
     def _may_be_renewed(self, error: HqApiError) -> bool:
-        """A token or certificate has expired and is being renewed, or rights have changed: retry to find out."""
+        """Whether a token or certificate may have been renewed, or rights may have changed: retry to find out."""
         return self._heard or (self._was_let_in and error.code is grpc.StatusCode.UNAUTHENTICATED)
 
     def _wait_s(self, error: HqApiError, lasted_s: float) -> float:

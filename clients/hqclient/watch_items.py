@@ -18,7 +18,7 @@ class SnapshotPart:
 
 @dataclass(frozen=True, slots=True)
 class Synced:
-    """What was shown is complete: the snapshot, or what was held before a resume.
+    """Everything was shown: the snapshot, or what was held before a resume.
 
     From a gateway: of the clusters in `sources`, and of no others.
     """
@@ -87,7 +87,7 @@ class WatchProgress:
         return f"WatchProgress({state}, resume_token={self.resume_token!r})"
 
     def apply_message(self, message: service_pb2.WatchInstancesResponse) -> list[WatchItem]:
-        """What to show for a message. Unknown kinds (of a later API) are ignored."""
+        """Return the items for a message. Unknown kinds (of a later API) are ignored."""
         match message.kind:
             case service_pb2.WATCH_KIND_SNAPSHOT:
                 return self._snapshot(message)
@@ -192,7 +192,7 @@ class Shown:
 
     @property
     def is_whole(self) -> bool:
-        """Every cluster that was named has been shown completely."""
+        """Whether every cluster that was named has been shown completely."""
         return bool(self._complete) and self._known <= self._complete
 
     @property

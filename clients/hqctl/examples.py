@@ -1,4 +1,4 @@
-"""What `hqctl COMMAND --help` ends with: the command lines that people look for."""
+"""Examples at the end of `hqctl COMMAND --help`: the command lines that people look for."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class Kind:
         return [[column.cell(item) or "-" for column in self._visible_columns(wide)] for item in items]
 
     def values_by_column(self) -> dict[str, Callable[[Any], str]]:
-        """What the columns say, by their heads in lower case."""
+        """Return the functions of the columns, by their heads in lower case."""
         return {column.head.lower(): column.cell for column in self.columns}
 
     def _visible_columns(self, wide: bool) -> list[Column]:

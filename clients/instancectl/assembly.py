@@ -44,7 +44,7 @@ _AT_ONCE = 32
 
 @dataclass(frozen=True, slots=True)
 class SharedTools:
-    """What all instances of a process use. `route`: None: nothing is reported."""
+    """Tools that all instances of a process share. `route`: None: nothing is reported."""
 
     clock: InstancectlClock
     rng: random.Random

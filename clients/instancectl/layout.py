@@ -84,7 +84,7 @@ class Layout:
 
     @property
     def owns_store(self) -> bool:
-        """Nobody else uses the store."""
+        """Whether nobody else uses the store."""
         return self.store.is_relative_to(self.root)
 
     def make(self) -> None:

@@ -1,4 +1,4 @@
-"""What the command line says, in one value."""
+"""The settings of the command line, in one value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def parse_speaker(text: str) -> Speaker:
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """What `run` was asked to do.
+    """The settings of `run`.
 
     Attributes:
         file: take the wanted state from there, not from HQ.
@@ -93,7 +93,7 @@ class RunSettings:
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """What its flags say.
+    """How the flags make it behave.
 
     Attributes:
         starts: False: prepare and remove, but leave alone what runs, and start nothing (`--once`).
@@ -160,7 +160,7 @@ def parse_service_user(text: str) -> ServiceUser:
 
 @dataclass(frozen=True, slots=True)
 class NodeSettings:
-    """What `node` was asked to do.
+    """The settings of `node`.
 
     Attributes:
         run: for each instance; its `directory` is the one above those of all, its `host_agent` the socket to serve.

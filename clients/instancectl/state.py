@@ -1,4 +1,4 @@
-"""What must survive a crash of ours: which processes run, and which revisions are installed."""
+"""State that must survive a crash of ours: which processes run, and which revisions are installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `instancectl status` shows: everything about a supervisor and its instance, and the lines for a person."""
+"""The output of `instancectl status`: everything about a supervisor and its instance, and the lines for a person."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _state(status: ContainerStatus) -> str:
 
 
 def is_as_wanted(found: dict[str, Any]) -> bool:
-    """Something is wanted, every revision of it is installed, and the one to run is ready."""
+    """Whether something is wanted, every revision of it is installed, and the one to run is ready."""
     revisions = found["revisions"]
     return bool(revisions) and all(_is_as_wanted(revision) for revision in revisions)
 
@@ -101,7 +101,7 @@ def verdict(status: dict[str, Any], name: str) -> str:
 
 
 def remarks(found: dict[str, Any]) -> list[str]:
-    """What does not fit the table."""
+    """Return the lines that do not fit the table."""
     reports = found["reports"]
     lines = [f"instance {found['instance'] or '(not known yet)'} on node {found['node'] or '-'}"]
     lines += [f"{r['id']}: {text}" for r in found["revisions"] for text in _messages(r["status"])]

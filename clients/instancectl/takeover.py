@@ -23,7 +23,7 @@ ContainerRecord = RunningChild | EndedContainer
 
 
 def is_wanted(record: ContainerRecord, desired: Desired) -> bool:
-    """The revision is still in the spec with the same content, and the container is unchanged."""
+    """Whether the revision is still in the spec with the same content, and the container is unchanged."""
     revision = desired.by_key.get(record.revision)
     if revision is None or is_wanted_created(revision):
         return False
@@ -54,7 +54,7 @@ def spec_to_adopt_by(records: Collection[ContainerRecord], last_good: Desired | 
 
 
 class TakenOver(NamedTuple):
-    """What is there of a revision: its processes and the containers that ended, by name; None: nothing is."""
+    """The processes of a revision and its containers that ended, by name; `key` None: there are none."""
 
     key: RevisionContentKey | None
     running: Found

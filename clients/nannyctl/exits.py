@@ -1,4 +1,4 @@
-"""What exit codes mean when nanny ends with them, and the code of many results."""
+"""The meaning of nanny's exit codes, and the code of many results."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _SERVERLESS = (
 
 
 def without_server(function: F) -> F:
-    """What the commands took when they rolled out by themselves."""
+    """Add the options of the time when the commands rolled out by themselves."""
     valued = gone_option("--service", "--from", "--to", "--timeout-ready", instead=_SERVERLESS)
     return valued(gone_option("--partial", "--at-once", instead=_SERVERLESS, is_flag=True)(function))
 

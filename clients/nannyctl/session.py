@@ -106,7 +106,7 @@ class NannyctlSession:
 
 
 def _error_message(error: HqApiError, addresses: Sequence[str]) -> str:
-    """What happened and what to do next, without the final full stop."""
+    """Describe the error and the next step, without the final full stop."""
     if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own message does not help
         return f"{error.endpoint} did not respond in time. See `hqctl status`, or raise --timeout"
     what = error.message.replace("\n", " ").rstrip(".")

@@ -107,7 +107,7 @@ def read_rows(text: str, *, project: str = "") -> list[HostRow]:
 
 
 def _unique_values(values: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What no two rows may have. The server knows what other machines have."""
+    """Yield the values that no two rows may share. The server knows what other machines have."""
     for field in ("name", "inventory", "bmc"):
         if values.get(field):
             yield field, values[field]

@@ -1,4 +1,4 @@
-"""What commands print: lines for people."""
+"""The output of commands: lines for people."""
 
 from __future__ import annotations
 

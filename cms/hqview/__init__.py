@@ -1,1 +1,1 @@
-"""What HQ says, followed as a client: one part per location, and what all of them make of it for the ledger."""
+"""Follows HQ as a client: one part per location, and one picture of them all for the ledger."""

@@ -1,4 +1,4 @@
-"""What tasks may ask for, as a table."""
+"""The actions that tasks may ask for, as a table."""
 
 from __future__ import annotations
 

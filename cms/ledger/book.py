@@ -111,7 +111,7 @@ class TaskLedger:
         return replace(task, asked_at=min(asked_at, task.asked_at)) if is_again else task
 
     def has_aged(self, tasks: Collection[Task], now: float) -> bool:
-        """A unit has waited so long that repairs do not always go first."""
+        """Whether a unit has waited so long that repairs do not always go first."""
         return now - min(task.asked_at for task in tasks) >= self.rules.age_s
 
     def has_turn(self, tasks: Sequence[Task], now: float) -> bool:

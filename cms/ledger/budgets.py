@@ -14,7 +14,7 @@ DEFAULT_PREFIX = "default:"
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """What must remain available of the instances that it selects.
+    """How many of the instances that it selects must remain available.
 
     Attributes:
         service: of this service; empty: of any, by labels.
@@ -35,7 +35,7 @@ class Budget:
     within_s: float = 0.0
 
     def selects(self, instance: Instance) -> bool:
-        """The instance is one of its own, whether it counts yet or not."""
+        """Whether the instance is one of its own, whether it counts yet or not."""
         if self.service and self.service != instance.service:
             return False
         if self.clusters and instance.cluster not in self.clusters:

@@ -1,4 +1,4 @@
-"""What waiting units claim, kept from one decision to the next: only what a change has touched is recomputed.
+"""Claims of waiting units, kept from one decision to the next: only what a change has touched is recomputed.
 
 It changes how long a decision takes, never what is decided: it may be emptied at any time.
 """
@@ -31,7 +31,7 @@ class CachedClaim:
     instances: frozenset[InstanceKey] = frozenset()
 
     def is_touched(self, changed: Changed) -> bool:
-        """Its claim may have changed."""
+        """Whether its claim may have changed."""
         return not (changed.hosts.isdisjoint(self.hosts) and changed.instances.isdisjoint(self.instances))
 
 
@@ -65,7 +65,7 @@ class ClaimCache:
         self._order = {unit: place for place, unit in enumerate(units)}
 
     def claim(self, unit: UnitKey, tasks: Sequence[Task], working: Sequence[Task], make: Callable[[], Claim]) -> Claim:
-        """What a unit takes. `working`: those of its tasks that take something."""
+        """Return the claim of a unit. `working`: those of its tasks that take something."""
         kept = self._units.get(unit)
         if kept is None:
             hosts = frozenset(host for task in working for host in task.hosts)

@@ -1,4 +1,4 @@
-"""What a unit of tasks would take, and whether it fits next to what others take."""
+"""Claims: the instances that a unit of tasks would take, and whether they fit beside the claims of others."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NOBODY: Final[frozenset[InstanceKey]] = frozenset()
 
 
 class WaitCause(StrEnum):
-    """What a unit waits for. The least hopeful first."""
+    """Why a unit waits. The least hopeful first."""
 
     IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
     BROKEN = "broken"  # something broken, uncertain or overdue
@@ -50,7 +50,7 @@ class Obstacle(NamedTuple):
 
 @dataclass(slots=True)
 class Claim:
-    """What a unit takes.
+    """The instances that a unit takes.
 
     Attributes:
         taken: by budget, instances that are not certainly down and that nobody else holds; of a budget that must keep
@@ -80,7 +80,7 @@ class Claim:
 
 
 def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits, locations: Collection[str]) -> Claim:
-    """What tasks that hold nothing yet would take. `locations`: all there are."""
+    """Return the claim of tasks that hold nothing yet. `locations`: all there are."""
     claim = Claim(max_failures=min((task.max_failures for task in tasks), default=0))
     hosts = {host for task in tasks for host in task.hosts}
     keys = _away_s(tasks, picture)
@@ -130,13 +130,13 @@ def _away_s(tasks: Sequence[Task], picture: InstanceIndex) -> dict[InstanceKey, 
 
 
 def is_brief(tally: BudgetTally, claim: Claim) -> bool:
-    """The budget allows more for this work, if nothing is in the way."""
+    """Whether the budget allows more for this work, if nothing is in the way."""
     budget = tally.budget
     return budget.brief is not None and claim.away_s.get(budget.name, float("inf")) <= budget.within_s
 
 
 def _is_indifferent(tally: BudgetTally, claim: Claim) -> bool:
-    """It does not matter to others in the budget whether this work is brief."""
+    """Whether it does not matter to others in the budget whether this work is brief."""
     return tally.budget.brief is None or is_brief(tally, claim)
 
 
@@ -149,7 +149,7 @@ def lengthens_brief_work(
 
 
 def counted_total(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> int:
-    """What shares and max_unavailable refer to: all instances but those that this work need not count on.
+    """Return the total that shares and max_unavailable refer to: all instances that this work has to count on.
 
     What is available, or held by others, counts wherever it is.
     """
@@ -160,14 +160,14 @@ def counted_total(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> i
 
 
 def ordinary_floor(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> int:
-    """What must stay beside work that is not brief."""
+    """Return how many must stay beside work that is not brief."""
     if claim.leave_out or (claim.max_failures and tally.lost):
         return tally.budget.floor(counted_total(tally, claim, picture))
     return tally.floor
 
 
 def floor_for_claim(tally: BudgetTally, claim: Claim, picture: InstanceIndex, overdue: Set[str]) -> int:
-    """What must stay when a claim is granted. Of brief work the ordinary floor beside a hold past its bound."""
+    """Return how many must stay when a claim is granted: of brief work, the ordinary floor beside an overdue hold."""
     floor = ordinary_floor(tally, claim, picture)
     if not is_brief(tally, claim):
         return floor
@@ -177,7 +177,7 @@ def floor_for_claim(tally: BudgetTally, claim: Claim, picture: InstanceIndex, ov
 
 
 class Round:
-    """What was granted, or reserved for earlier units, since the sums were computed."""
+    """Claims granted, or reserved for earlier units, since the sums were computed."""
 
     def __init__(self, picture: InstanceIndex, limits: DomainLimits, overdue: frozenset[str]) -> None:
         """`overdue`: ids of tasks whose work should have ended."""
@@ -192,7 +192,7 @@ class Round:
         self._ordinary |= claim.ordinary
 
     def floor(self, name: str, claim: Claim) -> int:
-        """What must stay of a budget when a claim is granted."""
+        """Return how many of a budget must stay when a claim is granted."""
         tally = self._picture.tallies[name]
         if name in self._ordinary:
             return ordinary_floor(tally, claim, self._picture)

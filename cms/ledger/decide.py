@@ -1,4 +1,4 @@
-"""What happens to tasks now. `decide` changes only its record of who is stuck and the cache of claims:
+"""Decides which tasks are granted now. `decide` changes only its record of who is stuck and the cache of claims:
 it returns changes.
 
 Units are considered in the order of need, then of their creation; who has waited long takes turns with repairs.
@@ -53,7 +53,7 @@ class UnitWait(NamedTuple):
 
 @dataclass(slots=True)
 class Decision:
-    """What happens, and why others wait.
+    """Changes of tasks, and why the others wait.
 
     Attributes:
         round: what is taken and reserved so far, for whoever asks next.
@@ -65,7 +65,7 @@ class Decision:
 
 
 def decide(book: TaskLedger, now: float) -> Decision:
-    """What happens now. Lapses and withdrawals come alone: waiting units are decided once these are stored."""
+    """Decide changes of tasks. Lapses and withdrawals come alone: units that wait are decided once they are stored."""
     book.picture.age(now)
     overdue = book.overdue(now)
     decision = Decision(Round(book.picture, book.limits, overdue))
@@ -132,7 +132,7 @@ def need_of(tasks: Sequence[Task]) -> Need:
 
 
 def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
-    """What blocks tasks that are not stored, if they came after all stored ones; empty: nothing."""
+    """Return the obstacles of tasks that are not stored, if they came after all stored ones; empty: nothing."""
     working = [task for task in tasks if task.disrupts]
     if not working:
         return []

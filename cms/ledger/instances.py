@@ -1,4 +1,4 @@
-"""What is known of an instance, and whether it can be counted on."""
+"""An instance as the CMS knows it, and whether it can be counted on."""
 
 from __future__ import annotations
 
@@ -52,5 +52,5 @@ class Instance:
 
     @property
     def counts(self) -> bool:
-        """It counts towards the total that shares refer to."""
+        """Whether it counts towards the total that shares refer to."""
         return self.is_wanted and self.was_ready

@@ -32,7 +32,7 @@ class _Entered(NamedTuple):
 
 @dataclass(slots=True)
 class Changed:
-    """What changed since the last decision.
+    """Changes since the last decision.
 
     Attributes:
         budgets: their sums.
@@ -193,7 +193,7 @@ class InstanceIndex:
         return self._on.get(host, ())
 
     def disrupted_by(self, task: Task) -> set[InstanceKey]:
-        """What a task would take down at present."""
+        """Return the instances that a task would take down at present."""
         keys = {key for key in task.instances if key in self.instances}
         return keys.union(*(self.instances_on(host) for host in task.hosts))
 
@@ -212,13 +212,13 @@ class InstanceIndex:
         return entered.place, entered.budgets
 
     def is_lost(self, instance: Instance) -> bool:
-        """HQ surely hears nobody there, and nothing but a repair keeps it away: a roll-out need not count on it."""
+        """Whether HQ surely hears nobody there, and only a repair keeps it away: a roll-out need not count on it."""
         is_known = instance.key.location in self.certain
         is_gone = is_known and instance.is_silent and not instance.is_ready
         return is_gone and all(self._needs[holder] is Need.REPAIR for holder in self.holders(instance))
 
     def changes(self) -> Changed:
-        """What has changed since the last call."""
+        """Take the changes since the last call."""
         changed, self._changed = self._changed, Changed(everything=False)
         return changed
 

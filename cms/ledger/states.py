@@ -18,7 +18,7 @@ class State(StrEnum):
 
 
 class TaskEvent(StrEnum):
-    """What happens to a task."""
+    """The events of a task."""
 
     GRANT = "grant"
     OFFER = "offer"

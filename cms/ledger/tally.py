@@ -41,7 +41,7 @@ class BudgetTally:
         }
 
     def total_without_lost(self, most: int) -> int:
-        """What shares and max_unavailable refer to for who may leave out at most so many of the lost."""
+        """Return the total of shares and max_unavailable for work that may leave out at most so many of the lost."""
         return self.total - min(self.lost, most)
 
     def add(self, key: InstanceKey, place: TallyPlace, *, is_lost: bool = False) -> None:

@@ -12,7 +12,7 @@ from cms.ledger.states import HOLDING, State, TaskEvent, after
 
 
 class Need(IntEnum):
-    """What goes first where not everything can be granted; the most needed first."""
+    """The order in which tasks are granted where not all can be; the most needed first."""
 
     REPAIR = 0
     URGENT = 1
@@ -71,17 +71,17 @@ class Task:
 
     @property
     def proves_itself(self) -> bool:
-        """When it ends, HQ's data on its instances dates from after the work."""
+        """Whether HQ's data on its instances dates from after the work when it ends."""
         return bool(self.instances) and ACTIONS[self.action].proves_itself
 
     @property
     def disrupts(self) -> bool:
-        """It takes something down."""
+        """Whether it takes something down."""
         return ACTIONS[self.action].disrupts
 
     @property
     def holds(self) -> bool:
-        """It takes its instances out of the budgets."""
+        """Whether it takes its instances out of the budgets."""
         return self.state in HOLDING and self.disrupts
 
     @property
@@ -91,7 +91,7 @@ class Task:
 
     @property
     def asks_for(self) -> tuple[str, str, frozenset[str], frozenset[InstanceKey]]:
-        """What makes a later task the same request, asked again."""
+        """Return the fields by which a later task is the same request, asked again."""
         return self.owner, self.issuer, frozenset(self.hosts), frozenset(self.instances)
 
     def after_event(self, event: TaskEvent, now: float) -> Task:

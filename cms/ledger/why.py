@@ -143,7 +143,7 @@ def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now
 
 
 def describe(book: TaskLedger, obstacles: Sequence[Obstacle]) -> str:
-    """What stands in the way, and what would change that."""
+    """Describe the obstacles, and what would remove them."""
     return "; ".join(_words(book, obstacle) for obstacle in obstacles)
 
 

@@ -63,7 +63,7 @@ def listed_task(record: ledger_pb2.Task, message: str) -> dict[str, Any]:
 
 
 def error_body(error: ServiceError) -> bytes:
-    """What went wrong, and with which fields."""
+    """Make the body of an error: the fault, and its fields."""
     told: dict[str, Any] = {"message": str(error), "reason": error.reason}
     if isinstance(error, InvalidRequest):
         told["errors"] = [{"field": one.field, "message": one.description} for one in error.violations[:20]]

@@ -42,7 +42,7 @@ class LockPath(NamedTuple):
 
 
 class NodeLock(NamedTuple):
-    """What a machine asks for: its node's name, and the group it says it is of."""
+    """A machine's request: its node's name, and the group that it names."""
 
     id: str
     group: str

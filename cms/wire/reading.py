@@ -26,7 +26,7 @@ _FLAGS: Final = ("confirm", "already_running")
 
 
 class TaskPath(NamedTuple):
-    """What a path names. `task_id` empty: the list."""
+    """A parsed path. `task_id` empty: the list."""
 
     minor: int
     task_id: str

@@ -45,7 +45,7 @@ class Trouble:
 
 
 def metadata(audiences: frozenset[str] = OF_HQ) -> Sequence[tuple[str, str]]:
-    """What is sent with each call to a server of one of these audiences.
+    """Return the metadata of each call to a server of one of these audiences.
 
     Raises HqApiError: the person's token is not for this server, which therefore must not see it.
     """
@@ -70,7 +70,7 @@ def not_for_console(token: str, audiences: frozenset[str]) -> str:
 
 
 async def try_call(server: str, call: Awaitable[T]) -> T | Trouble:
-    """What the call answers, or why it does not. Raises SignInNeeded."""
+    """Return the answer of the call, or why there is none. Raises SignInNeeded."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             return await call
@@ -116,7 +116,7 @@ def missing(server: str, flag: str) -> Trouble:
 
 
 def good(found: T | Trouble, default: T) -> T:
-    """What was answered, else the default; the trouble itself is shown elsewhere on the page."""
+    """Return the answer, else the default; the trouble itself is shown elsewhere on the page."""
     return default if isinstance(found, Trouble) else found
 
 

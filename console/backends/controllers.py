@@ -184,11 +184,11 @@ class WalleClient(ControllerClient):
         return await self._ask(wpb.GetProjectRequest(project=project), wpb.GetProjectResponse)
 
     async def limits(self, project: str) -> wpb.GetLimitsResponse | Trouble:
-        """What was used of which limit, by whom; of all projects together where none is named."""
+        """Return how much of each limit was used, and by whom; of all projects together where none is named."""
         return await self._ask(wpb.GetLimitsRequest(project=project), wpb.GetLimitsResponse)
 
     async def forecast(self, project: str, credits_: dict[str, int]) -> wpb.GetForecastResponse | Trouble:
-        """What switching on would do now."""
+        """Return the effect that switching on would have now."""
         request = wpb.GetForecastRequest(project=project, automation="healing", credits=credits_)
         return await self._ask(request, wpb.GetForecastResponse)
 

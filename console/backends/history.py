@@ -15,7 +15,7 @@ class HistoryClient(ControllerClient):
     async def events(
         self, service: str, instance: str, cluster: str, since_s: int, most: int
     ) -> pb.ListEventsResponse | Trouble:
-        """What happened, newest first. Empty names narrow nothing."""
+        """Return the events, newest first. Empty names narrow nothing."""
         request = pb.ListEventsRequest(service_id=service, instance_id=instance, cluster=cluster, page_size=most)
         request.since.seconds = since_s
         return await self._ask(request, pb.ListEventsResponse)

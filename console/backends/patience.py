@@ -38,7 +38,7 @@ class Patience:
         self._under_way: set[asyncio.Task[object]] = set()
 
     async def run_call(self, call: Callable[[], Awaitable[T]], wait_s: float | None = None) -> T | Trouble:
-        """What the call answers, or why it does not. Raises SignInNeeded."""
+        """Return the answer of the call, or why there is none. Raises SignInNeeded."""
         hangs = self._hangs_since is not None
         if hangs and self._under_way:
             return self._hangs()

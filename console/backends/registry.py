@@ -80,7 +80,7 @@ class RegistryClient:
             return await self._patience.run_call(lambda: self._client.explain(instance_id))
 
     async def each(self, ask: Callable[[Client], Awaitable[T]], cluster: str = "") -> list[tuple[str, T | Trouble]]:
-        """What each location answers, by name; of one cluster only, where one is named."""
+        """Return the answer of each location, by name; of one cluster only, where one is named."""
         asked = self._clients_for(cluster)
         found = await asyncio.gather(
             *(self._patience_of(name).run_call(partial(ask, client)) for name, client in asked.items())
@@ -88,7 +88,7 @@ class RegistryClient:
         return list(zip(asked, found, strict=True))
 
     async def guards(self) -> list[tuple[str, admin_pb2.GetGuardResponse | Trouble]]:
-        """What the guard of each location does."""
+        """Return the state of each location's guard."""
         return await self.each(lambda client: client.admin.get_guard())
 
     async def suspensions(self) -> list[tuple[str, admin_pb2.ListSuspensionsResponse | Trouble]]:

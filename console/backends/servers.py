@@ -27,7 +27,7 @@ class Servers:
     audiences: frozenset[str] = frozenset({OWN_AUDIENCE})
 
     def parts(self) -> frozenset[str]:
-        """What there is to see, for the navigation."""
+        """Return the parts that there are, for the navigation."""
         return frozenset(name for name in ("nanny", "cms", "walle") if getattr(self, name) is not None)
 
     async def close(self) -> None:

@@ -38,7 +38,7 @@ class DisruptionPages:
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
-        """What is under work, what waits, and how the budgets stand."""
+        """Show the work under way, what waits, and how the budgets stand."""
         if self._cms is None:
             return TemplatePage("missing.html", "Disruptions", {"troubles": [_MISSING]})
         host, service = visit.query.get("host", ""), visit.query.get("service", "")

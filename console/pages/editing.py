@@ -20,7 +20,7 @@ MOST_EDITED: Final = 200_000  # bytes of a description
 
 
 def content_mark(content: bytes) -> str:
-    """What says that this content, and no other, was compared with HEAD."""
+    """Return a mark that this content, and no other, was compared with HEAD."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 

@@ -43,7 +43,7 @@ class FindPages:
         return [Route("GET", "/find", self.find)]
 
     async def find(self, visit: Visit) -> TemplatePage | Redirect:
-        """What a name could mean: straight there if it is one thing."""
+        """Show what a name could mean; redirect if it is one thing."""
         if not (name := visit.query.get("q", "")):
             return Redirect("/")
         (hits, untold), (planned, kept) = await asyncio.gather(self._search_registry(name), self._search_walle(name))
@@ -60,7 +60,7 @@ class FindPages:
         return TemplatePage("find.html", f"Find {name}", shown)
 
     async def _search_registry(self, name: str) -> tuple[list[Hit], list[Trouble]]:
-        """What HQ calls exactly so. A role for some services is enough for those."""
+        """Find what has exactly this name in HQ. A role for some services is enough for those."""
         registry = self._servers.registry
         by_id, by_service, by_node = asked = await asyncio.gather(
             registry.page(pb.InstanceFilter(instance_id=[name]), _SHOWN),

@@ -25,7 +25,7 @@ class InstancePages:
         return [Route("GET", "/instances/{cluster}/{instance}", self.one)]
 
     async def one(self, visit: Visit, cluster: str, instance: str) -> TemplatePage:
-        """What `hqctl why` tells."""
+        """Show what `hqctl why` tells."""
         where = pb.InstanceFilter(instance_id=[instance], cluster=[cluster])
         found, why, moved = await asyncio.gather(
             self._registry.page(where, 1),

@@ -1,4 +1,4 @@
-"""What all orders share: author, reason, duration, and the message on the next page."""
+"""The common part of all orders: author, reason, duration, and the message on the next page."""
 
 from __future__ import annotations
 

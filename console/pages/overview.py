@@ -111,7 +111,7 @@ class Overview:
         return found, outputs, places
 
     async def _scattered_problems(self, groups: Sequence[pb.InstanceCount], now_s: float) -> list[views.Problem]:
-        """What is not ready in services that stand well otherwise."""
+        """Return the problems of single instances in services that are well otherwise."""
         few = [one for one in groups if one.ready < readiness.wanted_of(one)]
         names = [one.key for one in few if one.key]
         if not names:

@@ -155,7 +155,7 @@ class ServicePages:
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
 
     async def _past(self, visit: Visit, service: str) -> Past | None:
-        """What the recorder has of it, with the orders that Nanny knows."""
+        """Return the recorder's history of it, with the orders that Nanny knows."""
         orders: npb.ListHistoryResponse | Trouble = npb.ListHistoryResponse()
         if self._nanny is not None and self._recorder is not None:
             orders = await self._nanny.history(service)

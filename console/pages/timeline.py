@@ -1,4 +1,4 @@
-"""What a page says of the past; nothing where there is no recorder."""
+"""The past on a page; empty where there is no recorder."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def cookie_header(name: str, value: str, max_age_s: int | None = None) -> tuple[
 
 
 class Jar:
-    """What the cookies of one request say, and what the answer sets.
+    """The cookies of one request, and those that the answer sets.
 
     Attributes:
         browser: which one it is; a new one gets its name with the answer.

@@ -21,7 +21,7 @@ _MAX_TEXT_BYTES: Final = 64 * 1024
 
 
 class TooLong(Exception):
-    """What was to be sealed does not fit into a cookie."""
+    """The sealed text does not fit into a cookie."""
 
 
 class Seal:
@@ -51,7 +51,7 @@ class Seal:
             return ""
 
     def form_token(self, browser: str) -> str:
-        """What a form of this browser must send back."""
+        """Return the token that a form of this browser must send back."""
         return hmac.new(self._mac, browser.encode(), hashlib.sha256).hexdigest()
 
     def is_form_token(self, browser: str, sent: str) -> bool:

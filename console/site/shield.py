@@ -1,4 +1,4 @@
-"""What every request must pass, and what every answer carries: hosts, origins, framing, scripts."""
+"""Checks of every request, and security headers of every answer: hosts, origins, framing, scripts."""
 
 from __future__ import annotations
 

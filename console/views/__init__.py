@@ -1,1 +1,1 @@
-"""What pages show, worked out from what servers answered. No I/O."""
+"""The content of pages, computed from the answers of servers. No I/O."""

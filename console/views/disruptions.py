@@ -44,7 +44,7 @@ def _together(states: list[pb.TaskState]) -> TaskRow:
 
 
 def task_row(state: pb.TaskState) -> TaskRow:
-    """What a table says of it."""
+    """Make its row of the table."""
     level, verdict = _verdict(state)
     task = state.task
     hosts = list(task.host)
@@ -88,7 +88,7 @@ class BudgetRow:
 
 @dataclass(frozen=True, slots=True)
 class IssuerHolding:
-    """What one issuer holds for one kind of work. `tasks`: how many; `task`, `href`: the first."""
+    """One issuer's holds for one kind of work. `tasks`: how many; `task`, `href`: the first."""
 
     issuer: str
     action: str

@@ -70,7 +70,7 @@ class HostRow:
 
 
 def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] | None = None) -> HostRow:
-    """What a table says of it. `scenarios`: for how far its planned work is."""
+    """Make its row of the table. `scenarios`: for how far its planned work is."""
     host = answer.host
     failing = [one for one in host.check if one.failing]
     level, word = _STATUS.get(host.status, ("unknown", "unknown"))

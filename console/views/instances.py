@@ -43,7 +43,7 @@ class InstanceRow:
 
 
 def row(one: ipb.Instance, now_s: float = 0.0) -> InstanceRow:
-    """What a table says of it. `now_s`: for how long it has been silent."""
+    """Make its row of the table. `now_s`: for how long it has been silent."""
     status, spec = one.status, one.spec
     ready = status.ready
     wanted = next((r.id for r in spec.revision if r.target == ipb.REVISION_TARGET_READY), "")
@@ -99,7 +99,7 @@ def is_crashing(one: ipb.Instance) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class LastOutput:
-    """What a container printed last before it ended. `ended`: which one, and how."""
+    """The last output of a container before it ended. `ended`: which one, and how."""
 
     instance: str
     href: str
@@ -140,7 +140,7 @@ def story(
     moves: Iterable[admin_pb2.Transition],
     now_s: float,
 ) -> list[Moments]:
-    """What happened, newest first; what will happen unless somebody reports, before it."""
+    """Return what happened, newest first; before it, what will happen unless somebody reports."""
     points = [*_coming(why, now_s), *_moves(moves), *_revisions(why), *_containers(one)]
     points.append(Moments(why.meta.creation_time, "plain", "created", f"uid {why.meta.uid}"))
     if why.meta.modification_time != why.meta.creation_time:

@@ -38,7 +38,7 @@ def silent(answer: object) -> list[str]:
 
 
 def answers_except_silent(found: Iterable[tuple[str, T]], known: Iterable[LocationRow]) -> list[T]:
-    """What locations answered, but for silent ones, which are reported already."""
+    """Return the answers of locations, except of silent ones, which are reported already."""
     silent_names = {one.name for one in known if one.state == "silent"}
     return [answer for name, answer in found if name not in silent_names]
 

@@ -1,4 +1,4 @@
-"""What is wrong in the registry, the worst first, each with its reason, what to do next, and where to look."""
+"""Problems of the registry, the worst first, each with its reason, what to do next, and where to look."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def guard_problems(guards: Iterable[tuple[str, admin_pb2.GetGuardResponse | Trou
 
 
 def _guard_problem(cluster: str, guard: pb.GuardState, now_s: float) -> Problem:
-    """What a guard keeps from expiring: at first for information, after a minute something to act on."""
+    """Return the problem of a guard that holds expiries back: at first information, after a minute a call to act."""
     since_s = seconds(guard.since)
     why, href = f"{guard.verdict.removeprefix('holding: ')}.", "/nodes#guard"
     if not guard.waiting:

@@ -1,4 +1,4 @@
-"""What is wrong with Wall-E's repairs: fuses that are off, racks that fail together, hosts it has given up."""
+"""Problems of Wall-E's repairs: fuses that are off, racks that fail together, hosts it has given up."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """What fails together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen.
+    """Hosts that fail together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen.
 
     `hosts`: names of those that fail.
     """

@@ -203,7 +203,7 @@ def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
 
 
 def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
-    """What activating `new` would change, as lines of a unified diff, each with its kind; at most 2,000."""
+    """Return what activating `new` would change, as lines of a unified diff, each with its kind; at most 2,000."""
     lines = difflib.unified_diff(
         old.content.decode("utf-8", "replace").splitlines(),
         new.content.decode("utf-8", "replace").splitlines(),

@@ -31,7 +31,7 @@ _KINDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """What a time line covers, in Unix time. It moves on by whole steps: between two of them a page stays the same."""
+    """The Unix times that a time line covers. It moves on by whole steps: between two of them a page stays the same."""
 
     name: str
     since_s: int
@@ -163,7 +163,7 @@ def _summary(rows: Sequence[ReadinessRow], most: int) -> str:
 
 
 def order_marks(range_: TimeRange, history: Iterable[npb.HistoryEntry]) -> list[ChartMark]:
-    """What people ordered of Nanny, as lines in the picture."""
+    """Return people's orders to Nanny, as lines in the picture."""
     return [
         ChartMark(range_.x(at_s), f"{absolute(at_s, range_.until_s)} {one.author}: {one.what} {short(one.snapshot_id)}")
         for one in history

@@ -107,7 +107,7 @@ def split_camel_case(reason: str) -> str:
 
 
 def clauses(text: str) -> list[str]:
-    """What a server put together with semicolons, one by one."""
+    """Split a server's text at its semicolons."""
     return [part for part in text.split("; ") if part]
 
 

@@ -65,7 +65,7 @@ class Asking:
         return scan.delimited_field(number, demanded.SerializeToString()) if demanded else b""
 
     def needs_store(self, name: str, read: service_pb2.ReadOptions) -> bool:
-        """The answer of this location may have to wait for its store."""
+        """Whether the answer of this location may have to wait for its store."""
         return name in self.demands or bool(read.consistency)
 
     def asker(self) -> bytes:
@@ -75,7 +75,7 @@ class Asking:
         return hashlib.blake2b(repr(self.token).encode(), digest_size=32).digest()
 
     def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
-        """The location's last good answer is acceptable and the caller may read it; only the gateway can check that."""
+        """Whether a location's last good answer will do and the caller may read it, which only a gateway checks."""
         wanted = self.last_good and name not in self.demands and not read.consistency
         return wanted and self.access.within(name).proves(where.service_id, where.node_name)
 

@@ -118,7 +118,7 @@ def part(asked: Cursor, answer: Listed) -> PagePart:
 
 
 def is_fruitless(one: PagePart) -> bool:
-    """Everything in it was sent before, and there is more: ask again with its next token."""
+    """Whether everything in it was sent before, and there is more: ask again with its next token."""
     return not one.items and bool(one.next_page_token)
 
 
@@ -134,7 +134,7 @@ class MergedPage(NamedTuple):
 
     @property
     def is_last(self) -> bool:
-        """No location that answered has more."""
+        """Whether no location that answered has more."""
         return all(cursor.done is not None for cursor in self.cursors.values())
 
 

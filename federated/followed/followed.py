@@ -85,7 +85,7 @@ class FollowedFilters:
         return found
 
     def _may(self, message: pb.FindInstancesRequest, call: Call) -> bool:
-        """Memory may answer this caller."""
+        """Whether memory may answer this caller."""
         token, access = caller_token(call), call.access
         if not access.is_checked:
             return not token

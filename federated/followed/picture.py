@@ -38,12 +38,12 @@ class LocationFrames:
         self._encoded, self._encoded_at = b"", float("-inf")
 
     def is_usable(self, now: float) -> bool:
-        """It may answer: it is complete and recent, and its source reports no problem."""
+        """Whether it may answer: it is complete and recent, and its source reports no problem."""
         return now < self._usable_until and self._is_open and self._is_complete
 
     @property
     def was_complete(self) -> bool:
-        """It was complete once: its content is a last good answer."""
+        """Whether it was complete once: its content is a last good answer."""
         return self._is_complete or bool(self.frames)
 
     def source(self, now: float) -> bytes:

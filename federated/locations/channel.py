@@ -36,7 +36,7 @@ class Dialer:
 
     @property
     def is_encrypted(self) -> bool:
-        """Channels are TLS."""
+        """Whether channels use TLS."""
         return self._credentials.files.tls
 
     def own(self) -> Metadata:

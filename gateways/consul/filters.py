@@ -149,7 +149,7 @@ class _FilterParser:
         return _negate(has) if is_negated else has
 
     def _is_in(self) -> bool:
-        """The second word, or after `not` the third one, is `in`."""
+        """Whether the second word, or after `not` the third one, is `in`."""
         second, *third = self._tokens[self._next + 1 : self._next + 3] or [self._token]
         return second.is_word("in") or (second.is_word("not") and any(one.is_word("in") for one in third))
 

@@ -116,12 +116,12 @@ class Question:
 
     @property
     def is_about_instances(self) -> bool:
-        """Its answer changes with instances only, and so does its index."""
+        """Whether its answer changes with instances only, and so does its index."""
         return self.kind not in _AT_ONCE
 
     @property
     def may_wait(self) -> bool:
-        """It is a blocking query."""
+        """Whether it is a blocking query."""
         return self.index > 0 and self.is_about_instances and self.kind not in OF_AN_AGENT
 
 

@@ -49,7 +49,7 @@ class EndpointAddresses:
 
     @property
     def is_unknown(self) -> bool:
-        """There are instances, and no address of any: that must not become an empty answer."""
+        """Whether there are instances, and no address of any: that must not become an empty answer."""
         return not self.found and (self.is_pending or bool(self.left_out[LeftOut.UNRESOLVED]))
 
 

@@ -43,7 +43,7 @@ class Coverage:
 
     @property
     def is_complete(self) -> bool:
-        """All locations have sent a complete snapshot."""
+        """Whether all locations have sent a complete snapshot."""
         return self.is_known and bool(self.heard) and not self.unheard
 
 

@@ -99,7 +99,7 @@ class EndpointView:
 
     @property
     def may_become_current(self) -> bool:
-        """The list is that of a file, or is being read; HQ has not been heard."""
+        """Whether the list is from a file or being read, before HQ was heard."""
         return self.condition.source is Origin.SAVED or isinstance(self.condition, Unfollowed)
 
     def instances(self, service: str) -> Mapping[Key, KnownInstance]:

@@ -50,12 +50,12 @@ class Resources:
 
     @property
     def is_known(self) -> bool:
-        """There is a list, be it of a file: clients that have nothing can be given what there is."""
+        """Whether there is a list, be it of a file: clients that have nothing can be given what there is."""
         return self._picture.coverage.is_known
 
     @property
     def is_complete(self) -> bool:
-        """Every location has said what it has: what is not listed does not exist."""
+        """Whether every location has said what it has: what is not listed does not exist."""
         return self._picture.coverage.is_complete
 
     @property

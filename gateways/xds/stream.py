@@ -88,7 +88,7 @@ class XdsStream(ABC):
     @property
     @abstractmethod
     def wants_all(self) -> bool:
-        """It wants whatever there is, so that every new service concerns it."""
+        """Whether it wants whatever there is, so that every new service concerns it."""
 
     @abstractmethod
     def request(self, request: Any, locations: Collection[str] = ()) -> None:

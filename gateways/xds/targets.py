@@ -30,7 +30,7 @@ class XdsTarget:
 
     @property
     def is_http2(self) -> bool:
-        """Its name says that the servers speak HTTP/2. It must not depend on instances: those may be unknown."""
+        """Whether its name says that servers speak HTTP/2. It must not depend on instances, which may be unknown."""
         return self.port in HTTP2 or any(key == PROTOCOL and value in HTTP2 for key, value in self.labels)
 
     def fits(self, instance: KnownInstance) -> bool:

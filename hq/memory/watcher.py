@@ -161,7 +161,7 @@ class Watcher:
 
     @property
     def is_asleep(self) -> bool:
-        """The reader waits, and nothing has happened that it will wake for."""
+        """Whether the reader waits, and nothing has happened that it will wake for."""
         return self._waiting is not None and not self._waiting.done()
 
     async def wait(self, alarm: Alarm) -> None:

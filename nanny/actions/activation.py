@@ -364,7 +364,7 @@ def _progress(subject: ServiceContext, running: RunningAction, record: ActionRec
 
 
 def _holds(progress: RolloutProgress) -> bool:
-    """A hold is under way: its time counts."""
+    """Whether a hold is under way: its time counts."""
     step = progress.step
     return not progress.batch and step is not None and bool(step.hold_s) and not step.check
 

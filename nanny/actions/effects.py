@@ -60,7 +60,7 @@ class Effects:
         return copy
 
     def has_leave_of_another(self, subject: ServiceContext, running: RunningAction) -> bool:
-        """Leave of an earlier action of this snapshot was not given back yet: its record must not be replaced."""
+        """Whether an earlier action of this snapshot still holds leave: its record must not be replaced."""
         stored = self.controller.records(kinds.ACTION).get(kinds.of_snapshot(subject.id, running.snapshot))
         return stored is not None and stored.number != running.number and bool(stored.cms_task)
 
@@ -240,7 +240,7 @@ def messages_of(keys: Iterable[Key]) -> list[InstanceKey]:
 
 
 def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
-    """It belongs to the running action, or (number 0) to the repair of the ACTIVE snapshot."""
+    """Whether it belongs to the running action, or (number 0) to the repair of the ACTIVE snapshot."""
     if state is None:
         return False
     return record.number == state.action if record.number else state.current is Current.ACTIVE

@@ -89,7 +89,7 @@ class OwnTargets:
         await self._effects.write(subject, running, record, [write])
 
     async def _is_finished(self, subject: ServiceContext, key: Key, order: InstanceTargetRecord) -> bool:
-        """It is as ordered; its leave is given back once it serves again or is no longer meant to."""
+        """Whether it is as ordered; its leave is given back once it serves again or is no longer meant to."""
         instance = subject.instances.get(key)
         if instance is None:
             return False

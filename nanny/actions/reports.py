@@ -18,7 +18,7 @@ def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
 
 
 def is_silent(instance: Instance) -> bool:
-    """Nobody is heard of there, by what HQ says: no agent has reported yet, or none does any more.
+    """Whether nobody is heard of there, by what HQ says: no agent has reported yet, or none does any more.
 
     Of an HQ of a version that does not say, whatever was reported counts as heard.
     """
@@ -27,7 +27,7 @@ def is_silent(instance: Instance) -> bool:
 
 
 def has_never_reported(instance: Instance) -> bool:
-    """No agent has reported since it was created or moved: that may still come, and may be the fault of the order."""
+    """Whether no agent has reported since it was created or moved: one may yet, and the order may be at fault."""
     agent = instance.status.agent
     if not instance.status.HasField("agent"):
         return not instance.status.revision
@@ -37,7 +37,7 @@ def has_never_reported(instance: Instance) -> bool:
 
 
 def should_serve(instance: Instance) -> bool:
-    """Some revision is wanted READY."""
+    """Whether some revision is wanted READY."""
     return any(revision.target == READY for revision in instance.spec.revision)
 
 
@@ -68,7 +68,7 @@ def last_output(instance: Instance, revision: str) -> str:
 
 
 def has_seen(instance: Instance, revision: str) -> bool:
-    """Its agent acts on the current spec."""
+    """Whether its agent acts on the current spec."""
     status = status_of(instance, revision)
     return status is not None and (not status.spec_version or status.spec_version >= instance.meta.version)
 
@@ -110,12 +110,12 @@ def _switched_stage(instance: Instance, revision: str, ready_s: float, min_ready
 
 
 def _is_dead(instance: Instance) -> bool:
-    """Heard of before, and not any more."""
+    """Whether it was heard of before, and is not any more."""
     return is_silent(instance) and not has_never_reported(instance)
 
 
 def is_settled(instance: Instance) -> bool:
-    """No switch is pending: it is not ready or it is silent, or its agent has applied the newest spec."""
+    """Whether no switch is pending: it is not ready or it is silent, or its agent has applied the newest spec."""
     wanted = next((revision.id for revision in instance.spec.revision if revision.target == READY), "")
     if not is_ready(instance) or is_silent(instance):
         return True

@@ -73,7 +73,7 @@ def moved_instances(subject: ServiceContext, content: Content) -> set[Key]:
 
 
 def is_moved(content: Content, key: Key, instance: Instance) -> bool:
-    """The snapshot names another node for it."""
+    """Whether the snapshot names another node for it."""
     node = content.placements[key].node
     return bool(node) and node != instance.spec.node_name
 

@@ -47,7 +47,7 @@ class ServiceContext:
 
     @property
     def is_whole(self) -> bool:
-        """Every location that roll-outs touch answers."""
+        """Whether every location that roll-outs touch answers."""
         return self.away.keys() <= self.policy.leave_out
 
     @property

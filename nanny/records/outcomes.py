@@ -47,7 +47,7 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
 
 
 def has_served(one: TupleRecord | None) -> bool:
-    """It was ACTIVE, and its files are on the nodes. In records of an earlier version only its last order tells."""
+    """Whether it was ACTIVE, and its files are on the nodes. In earlier versions' records only its last order tells."""
     if one is None or CURRENT[one.current] not in (Current.PREPARED, Current.DEACTIVATE_PENDING):
         return False
     order = one.order

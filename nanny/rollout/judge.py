@@ -119,6 +119,6 @@ def expected_keys(stages: Stages, progress: RolloutProgress) -> set[Key]:
 
 
 def is_calm(stages: Stages, progress: RolloutProgress) -> bool:
-    """Somebody is expected to be done, and all who are, are."""
+    """Whether instances are expected to be done, and all of them are."""
     due = expected_keys(stages, progress)
     return bool(due) and due <= keys_in(stages, Stage.DONE)

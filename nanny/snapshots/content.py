@@ -96,7 +96,7 @@ def read_content(
 
 
 def runs_the_same(one: Content, other: Content) -> bool:
-    """Nothing has to be restarted to get from one to the other, wherever both name an instance."""
+    """Whether nothing has to be restarted to get from one to the other, wherever both name an instance."""
     return _digest(one.description) == _digest(other.description)
 
 

@@ -145,7 +145,7 @@ class ServiceView:
         return {name: seen.error for name, seen in self.seen.items() if seen.error}
 
     def is_read(self) -> bool:
-        """Every location has answered once, or is known not to answer."""
+        """Whether every location has answered once, or is known not to answer."""
         return all(seen.error != UNREAD for seen in self.seen.values())
 
     async def settle(self, done: Callable[[], bool], timeout_s: float) -> None:

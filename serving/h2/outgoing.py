@@ -58,7 +58,7 @@ class Outgoing:
 
     @property
     def is_ready(self) -> bool:
-        """Something waits that windows allow."""
+        """Whether something waits that windows allow."""
         return bool(self._ready) and self.window > 0
 
     def take(self) -> list[bytes | memoryview]:

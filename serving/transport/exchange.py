@@ -98,7 +98,7 @@ class Exchange:
 
     @property
     def is_waiting(self) -> bool:
-        """Part of the answer has not left yet."""
+        """Whether part of the answer has not left yet."""
         raise NotImplementedError
 
     @property

@@ -124,7 +124,7 @@ class H1Side(ServerConnection):
                 self.transport.resume_reading()
 
     def will_read_rest(self, exchange: H1Exchange) -> bool:
-        """The rest of its request is here already, or it will come and is not too long to be read for nothing."""
+        """Whether the rest of its request is here, or will come and is not too long to be read for nothing."""
         if not self._machine.is_reading_body:
             return True
         named = exchange.head.named

@@ -82,7 +82,7 @@ class Router:
             self.refuse(exchange, UnknownHost(head.authority.decode("latin-1")))
 
     def is_vital(self, head: Head) -> bool:
-        """It asks whether we are alive, or how we are: a page, or a health check over any protocol."""
+        """Whether it asks whether we are alive, or how we are: a page, or a health check over any protocol."""
         path = head.target.partition(b"?")[0]
         endpoint = self._endpoints.get(path)
         return path in VITAL if endpoint is None else endpoint.is_free

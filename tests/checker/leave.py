@@ -99,7 +99,7 @@ class Service:
         return sum(host not in busy and name not in self.down for name, host in self.hosts.items())
 
     def is_touched(self, hosts: Sequence[str]) -> bool:
-        """Work on these hosts takes something up down: repairs of the broken cost nothing."""
+        """Whether work on these hosts takes something up down: repairs of the broken cost nothing."""
         return any(host in hosts and name not in self.down for name, host in self.hosts.items())
 
 

@@ -87,7 +87,7 @@ class Facts:
         return len(stay) - len(doubtful)
 
     def is_lost(self, instance: Instance) -> bool:
-        """Nobody is heard there, and nobody holds it."""
+        """Whether nobody is heard there, and nobody holds it."""
         return instance.is_silent and self.is_down(instance) and not self.holders(instance)
 
     def floor(self, budget: Budget, unit: list[Task]) -> int:

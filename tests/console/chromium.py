@@ -39,7 +39,7 @@ class Screen:
         await self.page.get_by_text(text).first.wait_for(state="hidden", timeout=_WAIT_MS)
 
     async def is_too_wide(self) -> bool:
-        """It must be scrolled sideways."""
+        """Whether it must be scrolled sideways."""
         wide: bool = await self.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         return wide
 

@@ -29,7 +29,7 @@ async def fill(gateway: FederatedProcess, service: str) -> None:
 
 
 async def whole(gateway: FederatedProcess, service: str) -> bool:
-    """Every location answers without an error."""
+    """Whether every location answers without an error."""
     async with gateway.stub() as stub:
         answer = await stub.FindInstances(of_service(service, read=STRONG))
         return len(answer.instances) == 3 and not any(errors(answer.sources).values())

@@ -52,7 +52,7 @@ class Caller:
     sees_all: bool = False
 
     def may_never(self, call: str) -> bool:
-        """The matrix has no request of this call that its role lets in."""
+        """Whether the matrix has no request of this call that its role lets in."""
         return not self.role or (call, self.role) in _NEVER
 
     def may_hold_secrets(self, call: str) -> bool:

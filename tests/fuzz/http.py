@@ -81,7 +81,7 @@ class Attack(NamedTuple):
 
     @property
     def has_deadline(self) -> bool:
-        """Something in it says how long its sender waits."""
+        """Whether something in it says how long its sender waits."""
         return b"connect-timeout-ms" in self.data.lower()
 
     @property

@@ -39,7 +39,7 @@ def path_of(method: MethodDescriptor) -> str:
 
 
 def names_version(method: MethodDescriptor, body: bytes) -> bool:
-    """This body, protobuf or JSON, asks for a version that may be yet to come, by itself or by a token."""
+    """Whether this body, protobuf or JSON, asks for a version that may be yet to come, by itself or by a token."""
     if any(name in body for name in (b"inVersion", b"min_version", b"Token", b"_token")):
         return True
     made = message_factory.GetMessageClass(method.input_type)()

@@ -93,7 +93,7 @@ def _was_asked_for(asked: Asked, got: Got) -> bool:
 
 
 def is_kept_out(got: Got) -> bool:
-    """Nothing was done and nothing told."""
+    """Whether nothing was done and nothing told."""
     if got.transport == "grpc":
         return (got.code in _REFUSALS or got.reason == _AMBIGUOUS) and not got.body
     if got.status == 200:  # a stream that begins with its end

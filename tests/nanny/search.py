@@ -18,12 +18,12 @@ ARRIVED = {Target.CREATED: Current.CREATED, Target.PREPARED: Current.PREPARED, T
 
 
 def is_live(service: ManagedService) -> bool:
-    """Some instance may be running."""
+    """Whether some instance may be running."""
     return any(state.current in LIVE or state.overrides for state in service.tuples.values())
 
 
 def is_at_rest(service: ManagedService) -> bool:
-    """No action is running, and no snapshot waits for another one."""
+    """Whether no action is running, and no snapshot waits for another one."""
     return all(
         state.current not in ACTIONS and state.current is not Current.DEACTIVATE_PENDING
         for state in service.tuples.values()

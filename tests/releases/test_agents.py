@@ -60,7 +60,7 @@ async def replica(root: Path, etcd: SharedEtcd, log: Path, *flags: str) -> Async
 
 
 async def has_stayed_ready(hq: ReplicaProcess, *ids: str) -> bool:
-    """They are ready, and were not anything else since they first were."""
+    """Whether they are ready, and were not anything else since they first were."""
     async with Client([hq.grpc]) as client:
         moves = (await client.admin.list_transitions()).transitions
         return await ready(client, *ids) and all(move.ready for move in moves)

@@ -140,7 +140,7 @@ class Floor:
 
 
 async def is_leading(side: Side) -> bool:
-    """All its controllers do."""
+    """Whether all its controllers do."""
     pages = [await program.get("/metrics") for program in side.programs.values()]
     return all(re.search(r"^\w+_acting 1", text, re.MULTILINE) for _, text, _ in pages)
 

@@ -20,7 +20,7 @@ class Slope(NamedTuple):
 
     @property
     def is_flat(self) -> bool:
-        """Zero lies within the confidence, or the drift is under five percent of the mean per hour."""
+        """Whether zero lies within the confidence, or the drift is under five percent of the mean per hour."""
         return abs(self.per_hour) <= max(self.plus_minus, 0.05 * abs(self.mean))
 
 

@@ -118,7 +118,7 @@ def body(found: list[Frame], stream_id: int) -> bytes:
 
 
 def is_ended(found: list[Frame], stream_id: int) -> bool:
-    """END_STREAM was sent."""
+    """Whether END_STREAM was sent."""
     return any(
         f.flags & frames.END_STREAM
         for f in found

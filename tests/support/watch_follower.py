@@ -48,7 +48,7 @@ class Watching:
         return [m.kind for m in self.messages]
 
     def holds(self, ids: set[str]) -> bool:
-        """Synced, and exactly these instances are known."""
+        """Whether synced, and exactly these instances are known."""
         return self.synced and set(self.known) == ids
 
     async def end(self) -> None:

@@ -40,7 +40,7 @@ def chunk(size: int) -> bytes:
 
 
 async def goes_on(connection: RawConnection) -> bool:
-    """The connection serves one more request; else it must be closed in good order, without an answer to it."""
+    """Whether the connection serves one more request; else it must be closed in good order, without an answer to it."""
     await connection.send(ANOTHER)
     try:
         answer = await connection.answer()

@@ -66,7 +66,7 @@ class Inventory:
         return MessageAnswer(pb.ImportMachinesResponse(changes=changes))
 
     def _changes(self, request: pb.ImportMachinesRequest, call: Call) -> list[pb.MachineChange]:
-        """What the order would change, by what is in memory. Raises EventRefused, as the order would."""
+        """Return the changes that the order would make, from memory. Raises EventRefused, as the order would."""
         walle, known = self._walle, [*self._walle.machines.values()]
         draft, order = Draft(walle.controller), pb.Order(import_machines=request, by=who(call))
         try:

@@ -42,7 +42,7 @@ from wallepb.v1.service_pb2 import GetHostResponse, Usage
 
 
 def current_decision(walle: WalleSupervisor, host: Host, lane: Automation) -> HealingDecision:
-    """What would be done about a host in one lane, its own or, with its lanes swapped, that of DNS."""
+    """Decide what would be done about a host in one lane, its own or, with its lanes swapped, that of DNS."""
     project = walle.projects.get(host.project) or Project(id=host.project)
     decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms, lane)
     why = why_untouched(walle.restored.get(project.id), host, project, walle.world)
@@ -99,7 +99,7 @@ def refusal_reason(decision: HealingDecision) -> str:
 def forecast_of(
     walle: WalleSupervisor, project: Project, automation: Automation, credits_: Iterable[Credit]
 ) -> list[WaitingHosts]:
-    """What switching on would do to hosts that only wait for that, for all their checks."""
+    """Return the forecast of switching on for hosts that wait for nothing else, by all their checks."""
     now_ms = walle.ledger.now().ms
     free = [(host, one) for host, one in decisions(walle, project, automation) if one.step and not one.blocked]
     waiting = [
@@ -122,7 +122,7 @@ def usages(fuse: Fuse, limits: Limits, now_ms: int, counters: Iterable[str]) -> 
 
 
 def _counters(project: Project) -> set[str]:
-    """What can be counted in it: those that are not named have the default limit."""
+    """Return the names of what is counted in it: those without a limit of their own have the default one."""
     return {DEAD} | {project_counter(kind, check) for check, steps in scheme_of(project).items() for kind in steps}
 
 
@@ -354,7 +354,7 @@ def _unlisted_warnings(project: Project, hosts: Iterable[Host]) -> list[str]:
 
 
 def _conditions(request: pb.ListHostsRequest) -> Iterator[Callable[[Host], bool]]:
-    """What the request asks for: what it does not say costs nothing for each of thousands of hosts."""
+    """Yield the conditions that the request sets: those left out cost nothing for each of thousands of hosts."""
     names = check_patterns("names", request.names)
     if request.names:
         yield lambda host: host.name in names

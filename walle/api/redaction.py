@@ -1,4 +1,4 @@
-"""What readers are not shown of hosts, projects and scenarios: addresses, and what others said of other services.
+"""Hides from readers parts of hosts, projects and scenarios: addresses, and texts about other services.
 
 Where BMCs and CMSs are, what executors wrote and what CMSs answered is for who may repair a host
 (`Reaches.may_address`): a CMS names in its answers who else holds a budget.

@@ -62,7 +62,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class CmsAnswer:
-    """What a CMS says.
+    """The answer of a CMS.
 
     Attributes:
         provisional: it wants to be asked once more just before the work (`confirm`).
@@ -86,7 +86,7 @@ class CmsPort(Protocol):
     version: str
 
     async def dry_run(self, request: Request) -> CmsAnswer:
-        """What the answer would be; nothing is stored."""
+        """Ask how the CMS would answer; nothing is stored."""
 
     async def create(self, request: Request) -> CmsAnswer:
         """Store the task. Idempotent: sent twice, it is one task."""
@@ -172,7 +172,7 @@ def tasks_of(answer: Any) -> dict[str, tuple[str, ...]]:
 
 
 def message_of(answer: Any) -> str:
-    """What an error says; empty: nothing that can be read."""
+    """Return the message of an error; empty: it has none that can be read."""
     message = answer.get("message") if isinstance(answer, dict) else ""
     return truncate_text(message) if isinstance(message, str) else ""
 

@@ -80,7 +80,7 @@ def is_ahead(installation: str, task_id: str, now_ms: int) -> bool:
 
 
 def waiting_messages(tasks: Iterable[Task]) -> str:
-    """What we wait for, in the CMS's own words."""
+    """Return the CMS's messages about why we wait."""
     waited = [t for t in tasks if t.verdict != VERDICT_OK]
     return "; ".join(f"{t.cms}: {t.message or 'no answer yet'}" for t in waited)
 

@@ -18,7 +18,7 @@ class Unfit(ExecutorFailure):
 
 
 class WorkProgress(StrEnum):
-    """What the world shows of work that may have been begun."""
+    """The visible state of work that may have been begun."""
 
     DONE = "done"
     RUNNING = "running"

@@ -71,7 +71,7 @@ def end_all(until: float) -> set[int]:
 
 
 class _Output:
-    """What the program printed last."""
+    """The last lines that the program printed."""
 
     def __init__(self, source: IO[bytes]) -> None:
         self._source, self._kept = source, bytearray()

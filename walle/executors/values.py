@@ -1,4 +1,4 @@
-"""What executors fill in of a host: each value matches a grammar, so that none is an option, a path or another host."""
+"""Values of a host that executors fill in: each matches a grammar, so none is an option, a path or another host."""
 
 from __future__ import annotations
 

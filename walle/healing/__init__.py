@@ -1,1 +1,1 @@
-"""What is done about a broken host, and when. Pure: no I/O, time comes in."""
+"""Decides how a broken host is repaired, and when. Pure: no I/O, time comes in."""

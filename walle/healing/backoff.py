@@ -24,7 +24,7 @@ class _Streak:
 
 
 class Backoff:
-    """What fails, by host and name. It is not stored: a process that takes over tries everything once, at once."""
+    """Back-off of failing work, by host and name. Not stored: a process that takes over tries each once, at once."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -1,4 +1,4 @@
-"""What several sources say of one check: it fails while one of them says so, and each clears only its own. Pure.
+"""Merges several sources' reports of one check: it fails while one of them says so, and each clears its own. Pure.
 
 Who says that a check fails has to repeat it, else a source that is gone keeps its hosts failing for ever: then the
 check is unknown, which begins nothing and shows that nothing was repaired.

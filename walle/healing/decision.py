@@ -1,4 +1,4 @@
-"""What should be done about a host now: the next step of its scheme for a failing check; after the last it is dead.
+"""Decides the next step for a host: the next step of its scheme for a failing check; after the last it is dead.
 
 Also computed after a fuse has tripped: then it is shown but not done.
 """
@@ -46,7 +46,7 @@ AGAIN_WITHIN_MS: Final = 86_400_000  # a check that fires again within a day was
 
 @dataclass(frozen=True, slots=True)
 class HealingStep:
-    """What comes next for a host with a failing check.
+    """The next step for a host with a failing check.
 
     Attributes:
         kind: None: nothing is left to try, the host is dead.
@@ -90,7 +90,7 @@ MOST_AHEAD: Final = 200  # more are not looked for at once
 
 @dataclass(frozen=True, slots=True)
 class HealingDecision:
-    """What would be done about a host, and what blocks it apart from fuses.
+    """The next step for a host, and what blocks it apart from fuses.
 
     Attributes:
         step: None: there is nothing to do.
@@ -176,7 +176,7 @@ def next_steps(host: Host, project: Project, now_ms: int, lane: Automation = Aut
 
 
 def action_of(decision: HealingDecision, host: Host, operation_id: str) -> AutomaticAction:
-    """What the fuses are asked about."""
+    """Return the action that the fuses are asked about."""
     assert decision.step is not None
     return AutomaticAction(host.name, decision.step.check, decision.step.kind, host.state, operation_id)
 

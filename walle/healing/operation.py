@@ -58,7 +58,7 @@ _ASKING: Final = (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
 
 
 class Do(StrEnum):
-    """What an operation needs from the world."""
+    """The effects that an operation needs."""
 
     DRY_RUN = "dry run"
     CREATE = "create a task"
@@ -144,7 +144,7 @@ def request_of(operation: Operation, task: Task, hosts: tuple[str, ...]) -> Requ
 
 
 def effects(operation: Operation, now_ms: int) -> list[Effect]:
-    """What to do now, all of which may be done at the same time. Doing any of it again is harmless."""
+    """Return the effects that are due. They may run at the same time, and repeating one is harmless."""
     if operation.stage == STAGE_REQUESTED:
         return [Effect(Do.DRY_RUN, task) for task in operation.task]
     if operation.stage == STAGE_ENDING:
@@ -158,7 +158,7 @@ def effects(operation: Operation, now_ms: int) -> list[Effect]:
 
 
 def effects_when_stopped(operation: Operation) -> list[Effect]:
-    """What to do while nothing begins: approvals that are not used yet are returned, work under way goes on."""
+    """Return the effects while nothing may begin: unused approvals are given back, work under way goes on."""
     if operation.stage not in (STAGE_APPROVAL, STAGE_CONFIRMING):
         return effects(operation, 0)
     return [Effect(Do.GIVE_BACK, task) for task in operation.task if task.verdict == VERDICT_OK]
@@ -250,7 +250,7 @@ def _from_check(operation: Operation, waited_ms: int, *, is_fine: bool, is_held:
 
 
 def is_confirmed(operation: Operation) -> bool:
-    """Every CMS that requires a confirmation has given it."""
+    """Whether every CMS that requires a confirmation has given it."""
     is_ok = combine(task.verdict for task in operation.task) == VERDICT_OK
     settled = all(task.confirmed or not task.provisional for task in operation.task)
     return operation.stage == STAGE_CONFIRMING and is_ok and settled

@@ -294,7 +294,7 @@ class WalleSupervisor:
         return [host.name for host in self.hosts.values() if host.scenario == scenario]
 
     def _within_reach(self, names: Iterable[str], access: str) -> list[str]:
-        """What the author was allowed to reach when it gave the order and still is."""
+        """Return the names that the author was allowed to reach when it gave the order, and still is."""
         reached = list(names)
 
         def narrow(now: Access) -> None:

@@ -47,7 +47,7 @@ _ACCOUNT: Final = "redfish: [{match: 10.7.0.0/16, user: NAME, password_file: FIL
 
 @dataclass(frozen=True, slots=True)
 class FileConfig:
-    """What the file says.
+    """The contents of the file.
 
     Attributes:
         executors: by name.

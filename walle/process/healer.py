@@ -161,7 +161,7 @@ class Healer:
         await self._store.transact(lambda book: take_handle(book, name, operation_id, handle))
 
     async def _record_failure(self, host: Host, error: ExecutorFailure, times: int = 1) -> None:
-        """What no repetition can mend is given up at once."""
+        """Record a failure; work that no repetition can mend is given up at once."""
         text, operation_id = str(error), host.operation.id
         times = MAX_FAILURES if isinstance(error, Unfit) else times
         await self._store.transact(lambda book: take_work_failure(book, host.name, operation_id, text, times))

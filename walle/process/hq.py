@@ -97,7 +97,7 @@ class Hq:
             self.doubts[name] = doubt
 
     async def _silent_nodes(self, name: str) -> list[HostChecks]:
-        """What one location says about its nodes; nothing while it is not trusted."""
+        """Return one location's report of its nodes; empty while it is not trusted."""
         client, instances, sources = self._clients[name], list[Instance](), list[Source]()
         async for page in client.find(fields=_FIELDS):
             instances += page.instances

@@ -122,7 +122,7 @@ def _is_rejected(answers: Sequence[CmsAnswer]) -> bool:
 
 
 def _is_setback(effect: Effect, answer: CmsAnswer | None) -> bool:
-    """The CMS lost a task, or took its ok back: it may do so again and again."""
+    """Whether the CMS lost a task, or took its ok back: it may do so again and again."""
     if effect.do is Do.CONFIRM:
         return answer is None or answer.verdict != VERDICT_OK
     return effect.do is Do.POLL and answer is None

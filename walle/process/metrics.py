@@ -1,4 +1,4 @@
-"""What Prometheus sees of Wall-E; read from the records at each scrape."""
+"""Metrics of Wall-E; read from the records at each scrape."""
 
 from __future__ import annotations
 

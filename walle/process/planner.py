@@ -51,7 +51,7 @@ class SuspensionPort(Protocol):
     async def resume(self, node: str, reason: str) -> None: ...
 
     async def view(self, coming: Sequence[str], returning: Sequence[str]) -> HqView | None:
-        """What is ready on nodes before work, and not ready on nodes after it; None: there is no HQ."""
+        """Return what is ready on nodes before work, and not ready on nodes after it; None: there is no HQ."""
         ...
 
 

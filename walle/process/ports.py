@@ -1,4 +1,4 @@
-"""What reconcilers use: the records, and the counterparts that are configured."""
+"""Ports of reconcilers: the records, and the counterparts that are configured."""
 
 from __future__ import annotations
 

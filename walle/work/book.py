@@ -76,7 +76,7 @@ class Notice:
 
 @dataclass(slots=True)
 class World:
-    """What decisions know in addition to the records.
+    """Knowledge of decisions in addition to the records.
 
     Attributes:
         installation: our name in the ids of tasks, with the word of the store: `default.5f0c1a2b`.

@@ -121,7 +121,7 @@ def check_listed(host: Host) -> None:
 
 
 def _claims(machine: Machine) -> list[str]:
-    """What only one machine may have; addresses as they are stored, without ports."""
+    """Return the values that only one machine may have; addresses as they are stored, without ports."""
     addresses = {_without_port(machine.bmc), *machine.address} - {""}
     return [f"address {one}" for one in sorted(addresses)] + (
         [f"inventory number {machine.inventory}"] if machine.inventory else []

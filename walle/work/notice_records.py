@@ -65,7 +65,7 @@ def _plan_delivery(record: NoticeRecord, addresses: Collection[str], now_ms: int
 
 
 def acknowledge_notice(book: WalleTransaction, order: AcknowledgeNoticeRequest, by: str, now: Moment) -> None:
-    """What has not been sent yet is not sent any more. Refused: there is none."""
+    """Acknowledge a notice: it is not sent to those who did not get it yet. Raises Refused: there is none."""
     record = stored_record(book, NOTICE, order.notice)
     if record.HasField("acknowledged"):
         raise Refused(f"notice {record.id}: {record.acknowledged_by} acknowledged it already")
@@ -77,7 +77,7 @@ def acknowledge_notice(book: WalleTransaction, order: AcknowledgeNoticeRequest, 
 
 
 def next_delivery(address: str, records: Iterable[NoticeRecord], now_ms: int) -> NoticeRecord | None:
-    """What the address gets next: critical ones first, then the oldest; perhaps it is not due yet."""
+    """Return the notice that the address gets next: critical ones first, then the oldest; perhaps it is not due yet."""
     waiting = (one for one in records if address in one.pending)
     return min(waiting, key=lambda one: (one.due_ms > now_ms, -one.severity, one.due_ms, one.id), default=None)
 

@@ -189,7 +189,7 @@ def says_news(host: Host, report: HostChecks, now: Moment) -> bool:
 
 
 def _is_awaited(host: Host) -> bool:
-    """Planned work on it was done, and nobody has reported anything of it since."""
+    """Whether planned work on it was done, and nobody has reported anything of it since."""
     operation = host.operation
     is_done = bool(operation.scenario) and operation.stage == STAGE_VERIFYING
     return is_done and host.heard_ms < operation.since_ms

@@ -161,12 +161,12 @@ def start_work(book: WalleTransaction, name: str, executor: str, before: str, wo
 
 
 def is_held_by_others(host: Host) -> bool:
-    """Planned work holds the host, and its operation is not a part of that."""
+    """Whether planned work holds the host, and its operation is not a part of that."""
     return bool(host.scenario) and host.operation.scenario != host.scenario
 
 
 def is_fine(host: Host) -> bool:
-    """The check that asked for the host's operation does not fail, or no longer."""
+    """Whether the check that asked for the host's operation does not fail, or no longer."""
     return not any((check.failing or check.unknown) and check.name == host.operation.check for check in host.check)
 
 
@@ -252,7 +252,7 @@ def rejection_message(operation: Operation) -> str:
 
 
 def _why(operation: Operation) -> str:
-    """What failed before it is given up; empty: the work was done, and did not help."""
+    """Return the failure because of which it is given up; empty: the work was done, and did not help."""
     is_undone = operation.failures or operation.stage == STAGE_RUNNING
     return f"given up: {operation.message}" if is_undone else ""
 
@@ -284,7 +284,7 @@ def _end_notices(host: Host) -> Notices:
 
 
 def _has_failed_before(host: Host) -> bool:
-    """The same step failed already while its check has been failing."""
+    """Whether the same step failed already while its check has been failing."""
     operation, last = host.operation, host.last_repair
     is_same = (last.check, last.step, last.outcome) == (operation.check, operation.step, OUTCOME_FAILED)
     return is_same and any(check.name == last.check and check.since_ms <= last.at_ms for check in host.check)

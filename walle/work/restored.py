@@ -123,7 +123,7 @@ def why_unclear(
 
 
 def review_items(restored: Restored | None) -> list[str]:
-    """What people have to look at."""
+    """Return the items that people have to review."""
     if restored is None or restored.looked:
         return []
     name = restored.project

@@ -1,4 +1,4 @@
-"""What differs between the kinds of planned work: one engine does them all."""
+"""The differences between the kinds of planned work: one engine does them all."""
 
 from __future__ import annotations
 

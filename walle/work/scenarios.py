@@ -243,7 +243,7 @@ def _release_all(book: WalleTransaction, scenario: Scenario, now_ms: int) -> Non
 
 
 def show_waiting(book: WalleTransaction, name: str, text: str) -> None:
-    """What the scenario waits for."""
+    """Record what the scenario waits for."""
     scenario = read_scenario(book, name)
     if scenario is not None and scenario.stage not in OVER:
         scenario.message = truncate_text(text)

@@ -62,7 +62,7 @@ NO_PROOF: Final = "none"  # `verify`: silence is as good as an answer
 
 @dataclass(frozen=True, slots=True)
 class HqView:
-    """What HQ says of the hosts of a scenario, by host.
+    """HQ's view of the hosts of a scenario, by host.
 
     Attributes:
         ready: instances that are ready there; it has every host that HQ was asked about before its work.
@@ -130,7 +130,7 @@ def _batches(names: Sequence[str]) -> Iterator[frozenset[str]]:
 
 
 def _is_watched(wanted: ScenarioHost, now_ms: int) -> bool:
-    """Its work is under way or may yet turn out badly: until RETURN_MS a host that came back may fail again."""
+    """Whether its work is under way or may yet turn out badly: until RETURN_MS a host that came back may fail again."""
     is_back = wanted.outcome == OUTCOME_DONE and now_ms - wanted.ended_ms < RETURN_MS
     return bool(wanted.operation_id) and (not wanted.outcome or is_back)
 

@@ -25,7 +25,7 @@ from hqclient.links import ChannelFactory
 
 @dataclass(frozen=True, slots=True)
 class DiscoverySettings:
-    """What rarely needs to be changed.
+    """Settings that rarely need to be changed.
 
     Attributes:
         client: how HQ is spoken with.

@@ -51,7 +51,7 @@ class Doubts:
         return True
 
     def words(self) -> str:
-        """What is doubted, and why; empty: nothing."""
+        """Return why clusters are doubted; empty: none is."""
         return "; ".join(why for _, _, why in self._doubted.values())
 
     def _believe(self, source: service_pb2.Source) -> None:

@@ -16,7 +16,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class KnownInstance:
-    """What is kept of an instance. Not its version: an update that changes none of these fields is not a change.
+    """The fields kept of an instance. Not its version: an update that changes none of these fields is not a change.
 
     Attributes:
         host: its own name or address, else its node's; empty: neither is known.
@@ -84,7 +84,7 @@ class Endpoint:
 
 
 def ready_instance(instance: instance_pb2.Instance) -> KnownInstance | None:
-    """What discovery keeps of an instance; None: it is not ready."""
+    """Return the fields that discovery keeps of an instance; None: it is not ready."""
     return known_instance(instance) if _holds(instance.status.ready) else None
 
 
@@ -168,7 +168,7 @@ class EndpointChanges:
     collapsed: bool = False
 
     def __bool__(self) -> bool:
-        """Something changed, or may have changed in between."""
+        """Whether something changed, or may have changed in between."""
         return bool(self.added or self.removed or self.changed or self.resync or self.collapsed)
 
 

@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 
 class FeedSubject(NamedTuple):
-    """What a feed follows.
+    """The instances that a feed follows.
 
     Attributes:
         services: empty: all.

@@ -1,4 +1,4 @@
-"""What all handles have in common: a feed while they are entered, and what it says of the list's age and source."""
+"""The common part of all handles: a feed while they are entered, and what it says of the list's age and source."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class FeedHandle:
 
     @property
     def stale(self) -> bool:
-        """Use it, but know that it may be out of date: HQ is away or silent, or itself away from its store."""
+        """Whether the list may be out of date: HQ is away or silent, or itself away from its store."""
         roster = self._feed.roster if self._feed_or_none else None
         if roster is None or roster.origin is not Origin.LIVE:
             return True

@@ -47,7 +47,7 @@ class FollowedInstances(FeedHandle):
 
     @property
     def is_known(self) -> bool:
-        """There is a list, possibly empty: a saved one, or complete snapshots of all locations that answer."""
+        """Whether there is a list, possibly empty: a saved one, or complete snapshots of all locations that answer."""
         return self.source is not Origin.NONE
 
     @property

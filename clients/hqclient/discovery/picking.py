@@ -243,7 +243,7 @@ class Chooser:
             del self._uses[endpoint.identity]
 
     def _nearest(self) -> Sequence[Endpoint]:
-        """What to pick from; recomputed only when something changed."""
+        """Return the endpoints to pick from; recomputed only when something changed."""
         if self._weighted[0] != self._listing.generation:
             self._weighted = self._listing.generation, with_traffic(self._listing.endpoints)
         endpoints = self._weighted[1]

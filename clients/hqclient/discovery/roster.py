@@ -83,17 +83,17 @@ class Roster:
 
     @property
     def is_known(self) -> bool:
-        """There is a list, possibly an empty one."""
+        """Whether there is a list, possibly an empty one."""
         return self.origin is not Origin.NONE
 
     @property
     def is_whole(self) -> bool:
-        """No snapshot is in progress, except of unreachable clusters: a resume token belongs to this list."""
+        """Whether no snapshot is in progress, except of unreachable clusters: a resume token belongs to this list."""
         return self._snapshot is None and self._anew.keys() <= self._away
 
     @property
     def is_resumable(self) -> bool:
-        """The list is exactly what the token covers: nothing in it is kept from an older list."""
+        """Whether the list is exactly what the token covers: nothing in it is kept from an older list."""
         return self.is_whole and not any(self._unconfirmed.values())
 
     @property
@@ -297,7 +297,7 @@ class Roster:
 
 
 def _is_away(source: service_pb2.Source) -> bool:
-    """Only a gateway reports this, for a location that it cannot reach."""
+    """Whether a gateway reports that it cannot reach this location."""
     return bool(source.error and not source.replica)
 
 

@@ -87,7 +87,7 @@ def save(path: Path, state: SavedState) -> None:
 
 
 def load(path: Path, services: Iterable[str]) -> SavedState | None:
-    """What was saved for exactly these services; None: nothing was.
+    """Load the state that was saved for exactly these services; None: none was.
 
     Raises:
         Unusable: it cannot be read, is of another format or of other services, or contains what HQ never sends.

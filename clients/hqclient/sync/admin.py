@@ -11,7 +11,7 @@ class SyncAdminCalls(SyncCaller):
     """As hqclient.admin.AdminCalls."""
 
     def get_guard(self, *, timeout_s: float | None = None) -> pb.GetGuardResponse:
-        """What the guard of the answering replica does, and why."""
+        """Return the state of the answering replica's guard, and why it holds."""
         return self._run(AdminCalls.get_guard, timeout_s=timeout_s)
 
     def release_guard(

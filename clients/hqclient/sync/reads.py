@@ -67,7 +67,7 @@ class SyncReadCalls(SyncCaller):
     def get_revision(
         self, instance_id: str, revision_id: str = "", *, node: str = "", timeout_s: float | None = None
     ) -> pb.GetRevisionResponse:
-        """What has to run, with secret descriptors; no revision_id: all revisions.
+        """Get what has to run, with secret descriptors; no revision_id: all revisions.
 
         Agents name their own `node`: an instance on another node is refused. Deploy systems name none.
         """

@@ -28,7 +28,7 @@ def naming_cluster(command: click.Command) -> click.Command:
 
 
 def named_cluster(context: click.Context) -> str:
-    """What --cluster says, before or after the name of the command; empty: nothing."""
+    """Return the value of --cluster, before or after the name of the command; empty: it was not given."""
     found = context.meta.get(_KEY, "")
     assert isinstance(found, str)
     return found

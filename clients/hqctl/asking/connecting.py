@@ -87,6 +87,6 @@ def channel_factory(credentials: Credentials, *, verbose: bool) -> ChannelFactor
 
 
 def metadata_source(cluster: str) -> Callable[[], Sequence[tuple[str, str]]]:
-    """What is sent with each call in addition to the credentials."""
+    """Return the metadata that is sent with each call beside the credentials."""
     named = ((CLUSTER_HEADER, cluster),) if cluster else ()
     return lambda: named

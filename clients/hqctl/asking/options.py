@@ -124,7 +124,7 @@ _ALLOCATION = {
 
 
 def is_everything(where: pb.InstanceFilter) -> bool:
-    """No option was given: the filter lets everything pass."""
+    """Whether no option was given: the filter lets everything pass."""
     return not where.ByteSize()
 
 

@@ -80,7 +80,7 @@ def edit(session: HqctlSession, instance_id: str) -> None:
 
 
 def editable(instance: instance_pb2.Instance) -> dict[str, Any]:
-    """What people may change of an instance, with the version that their change is for."""
+    """Return the part of an instance that people may change, with the version that their change is for."""
     from hqcli.instances import without_what_hq_sets
 
     copy = instance_pb2.Instance()

@@ -85,7 +85,7 @@ async def survey(session: HqctlSession, client: Client) -> Facts:
 
 
 async def _reach(session: HqctlSession, address: str) -> Reached:
-    """What one address says of itself: a count with no matches is the cheapest request."""
+    """Ask one address about itself: a count with no matches is the cheapest request."""
     from hqclient.client import HqApiError
 
     nothing = pb.InstanceFilter(instance_id=["-"])
@@ -99,7 +99,7 @@ async def _reach(session: HqctlSession, address: str) -> Reached:
 
 
 async def _list_replicas(session: HqctlSession, address: str) -> admin_pb2.ListReplicasResponse | str:
-    """What one replica knows of others and of the store, and of its own memory; or why it does not say."""
+    """Ask one replica about others, the store and its own memory; or return why it does not answer."""
     async with session.client((address,)) as client:
         return await _or_error(client.admin.list_replicas())
 

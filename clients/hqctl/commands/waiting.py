@@ -64,7 +64,7 @@ class ReachedInstances:
         return {**dict.fromkeys(absent, ABSENT), **waiting}
 
     def is_done(self) -> bool:
-        """Every location is known completely and every instance has reached the goal. No instances are never ready."""
+        """Whether every location is fully known and every instance has reached the goal. None at all are not ready."""
         something = self.holds is None or bool(self.shown.instances)
         return self.shown.is_whole and something and not self.missing()
 
@@ -98,7 +98,7 @@ NAMED = 5
 
 
 class Goal(click.ParamType["Goal"]):
-    """What is waited for."""
+    """The state that is waited for."""
 
     name = "goal"
 

@@ -1,1 +1,1 @@
-"""What hqctl prints: rows, tables, lines, stories, JSON, and the words in them."""
+"""The output of hqctl: rows, tables, lines, stories, JSON, and the words in them."""

@@ -36,7 +36,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Facts:
-    """What could be found out; the rest is empty.
+    """Facts that could be found out; the rest is empty.
 
     Attributes:
         counts: by service.
@@ -68,7 +68,7 @@ class Facts:
         return sum(group.ready for group in self.counts)
 
     def sources(self) -> list[pb.Source]:
-        """What each replica (or location) said of itself."""
+        """Return each replica's (or location's) report about itself."""
         return [source for one in self.reached for source in one.sources]
 
 

@@ -65,7 +65,7 @@ class Columns:
 
 
 def spans_clusters(instances: Iterable[instance_pb2.Instance], source_clusters: Iterable[str]) -> bool:
-    """More than one cluster answers, so each line has to name its own."""
+    """Whether more than one cluster answers, so each line has to name its own."""
     return len({*source_clusters, *(instance.meta.cluster for instance in instances)} - {""}) > 1
 
 
@@ -154,7 +154,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True)
 class Showing:
-    """What the options of a list say."""
+    """The options of a list."""
 
     limit: int | None = None
     sort_by: str = ""

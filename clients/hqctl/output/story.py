@@ -107,7 +107,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 def _timeline_entries(
     answer: pb.ExplainInstanceResponse, moves: Sequence[admin_pb2.Transition]
 ) -> Iterator[tuple[int, str]]:
-    """What happened, with the moment in seconds since 1970."""
+    """Yield what happened, with the moment in seconds since 1970."""
     meta = answer.meta
     if meta.creation_time.seconds:
         yield meta.creation_time.seconds, "created"

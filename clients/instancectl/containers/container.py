@@ -73,7 +73,7 @@ class SupervisedContainer:
 
     @property
     def was_ready(self) -> bool:
-        """It is ready, or was."""
+        """Whether it is ready, or was."""
         return self._says.was_ready
 
     def start(self, adopted: AdoptedChild | EndedContainer | None = None) -> None:
@@ -176,7 +176,7 @@ class SupervisedContainer:
         return how
 
     async def _last_output(self) -> str:
-        """What people ask for first, without secrets."""
+        """Return the last output, which people ask for first, without secrets."""
         text = self._output.last_lines()
         if not text:
             return ""

@@ -1,4 +1,4 @@
-"""What is looked at while a container runs: first whether it is up, then whether it is ready, and whether it hangs."""
+"""Checks of a running container: first whether it is up, then whether it is ready, and whether it hangs."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class RunningContainers:
         return list(self._containers.values())
 
     def runs_as_in(self, desired: Desired) -> bool:
-        """What runs was started from this specification, as far as it matters to processes."""
+        """Whether the running revision was started from this specification, as far as it matters to processes."""
         revision = desired.by_key.get(self.key)
         if revision is None or self._replacing:
             return False

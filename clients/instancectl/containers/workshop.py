@@ -1,4 +1,4 @@
-"""What containers are made with (tools) and from (blueprints), and how long a stop may take."""
+"""Tools and blueprints of containers, and how long a stop may take."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def drain_s(container: Container) -> float:
 
 
 def stop_signal(container: Container) -> signal.Signals:
-    """What asks it to end."""
+    """Return the signal that asks it to end."""
     return signal.Signals.__members__.get(container.stop_signal, signal.SIGTERM)
 
 
@@ -53,7 +53,7 @@ class Drain(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Workshop:
-    """What containers use, the same for all of an instance."""
+    """Tools of containers, the same for all of an instance."""
 
     layout: Layout
     state: StateFile
@@ -83,7 +83,7 @@ class Workshop:
 
 @dataclass(frozen=True, slots=True)
 class Blueprint:
-    """What a container is started from."""
+    """The specification that a container is started from."""
 
     key: RevisionContentKey
     revision: InstanceRevision
@@ -96,7 +96,7 @@ class Blueprint:
         return container_digest(self.container, self.desired.allocation)
 
     def is_origin_of(self, digest: str) -> bool:
-        """What was recorded with this digest was started from it, perhaps by an earlier version of ours."""
+        """Whether a container recorded with this digest was started from it, perhaps by an earlier version of ours."""
         return digest in (self.digest, former_container_digest(self.container, self.desired.allocation))
 
 

@@ -25,7 +25,7 @@ class BadMember(ValueError):
 
 
 class MemberKind(Enum):
-    """What a member is; nothing else is unpacked."""
+    """The types of members that are unpacked."""
 
     FILE = auto()
     DIRECTORY = auto()

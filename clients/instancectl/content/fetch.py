@@ -98,7 +98,7 @@ def redacted_url(url: str) -> str:
 
 
 def is_public(content: Path) -> bool:
-    """Everybody may read the source of a content that was fetched to this path."""
+    """Whether everybody may read the source of a content that was fetched to this path."""
     return bool(content.stat().st_mode & stat.S_IROTH)
 
 

@@ -40,5 +40,5 @@ class IsolationUnavailable(PrepareFailed):
 
 
 def is_isolation_required(container: Container | None) -> bool:
-    """It does not start unless it is kept apart."""
+    """Whether it must be kept apart to start."""
     return container is not None and container.isolation == instance_pb2.ISOLATION_REQUIRED

@@ -95,7 +95,7 @@ class Preparer:
         return [content.name for content in contents]
 
     def has(self, key: RevisionContentKey) -> bool:
-        """Its directory is there."""
+        """Whether its directory is there."""
         return self._layout.revision(key).is_dir()
 
     async def remove(self, key: RevisionContentKey, desired: Desired | None) -> None:

@@ -59,7 +59,7 @@ def _hook_failures(hook: LifecycleHook, what: str) -> Iterator[PrepareFailed]:
 
 
 def faults(desired: Desired) -> list[str]:
-    """What is wrong, a line each; HQ checks the rest when the instance is stored there."""
+    """Find faults, a line each; HQ checks the rest when the instance is stored there."""
     ready = [revision.id for revision in desired.revisions if is_wanted_ready(revision)]
     found = [f"spec.revision: {', '.join(ready)} are READY: at most one may be"] if len(ready) > 1 else []
     found += _duplicate_faults("spec.revision", (revision.id for revision in desired.revisions))

@@ -48,7 +48,7 @@ class HostAgent:
 
     @property
     def instances(self) -> NodeInstances:
-        """What HQ wants of the node."""
+        """Return the instances that HQ wants on the node."""
         return self._picture
 
     async def run(self, ending: asyncio.Event) -> None:

@@ -1,4 +1,4 @@
-"""What HQ wants of this node, kept by one watch and passed to each supervisor for its own instance."""
+"""The instances that HQ wants on this node, kept by one watch; each supervisor gets its own instance."""
 
 from __future__ import annotations
 

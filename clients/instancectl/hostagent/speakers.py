@@ -33,11 +33,11 @@ class Speakers:
 
     @property
     def has_others(self) -> bool:
-        """Others than root and the own user may connect."""
+        """Whether others than root and the own user may connect."""
         return bool(self._speakers)
 
     def may(self, uid: int, instance_id: str) -> bool:
-        """The user may speak for the instance."""
+        """Whether the user may speak for the instance."""
         return self.of(uid)(instance_id)
 
     def of(self, uid: int) -> Callable[[str], bool]:

@@ -1,4 +1,4 @@
-"""What `instancectl status --host-agent` shows: the newest report of each revision, kept, asked for and printed."""
+"""The output of `instancectl status --host-agent`: the newest report of each revision, kept, asked for and printed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def rows(found: dict[str, Any]) -> list[tuple[str, ...]]:
 
 
 def remarks(found: dict[str, Any]) -> list[str]:
-    """What does not fit the table."""
+    """Return the lines that do not fit the table."""
     lines = [f"the host agent of node {found['node']}"]
     return lines + ([f"HQ: {found['trouble']}"] if found["trouble"] else [])
 
 
 def is_as_wanted(found: dict[str, Any]) -> bool:
-    """HQ has accepted everything that supervisors reported, and there is something."""
+    """Whether HQ has accepted everything that supervisors reported, and there is something."""
     return bool(found["revisions"]) and all(revision["is_reported"] for revision in found["revisions"])
 
 

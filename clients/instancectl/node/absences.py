@@ -106,7 +106,7 @@ class AbsenceGate:
 
 
 def _load(path: Path) -> dict[str, float]:
-    """What was written in this boot."""
+    """Load the entries that were written in this boot."""
     try:
         document = json.loads(path.read_text())
         return dict(document["absent_since"]) if document["boot_id"] == procfs.boot_id() else {}

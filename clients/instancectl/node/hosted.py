@@ -42,7 +42,7 @@ class HostedInstance:
 
     @property
     def is_known(self) -> bool:
-        """HQ has said at some time what is wanted of it."""
+        """Whether HQ has said at some time what is wanted of it."""
         return self.directory is not None and self.directory.supervisor.wishes.last_good is not None
 
     async def run(self) -> None:

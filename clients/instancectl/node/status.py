@@ -1,4 +1,4 @@
-"""What `instancectl status` shows of a node's agent: a line for each instance."""
+"""The output of `instancectl status` about a node's agent: a line for each instance."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _describe_instance(instance: HostedInstance) -> dict[str, Any]:
 
 
 def is_as_wanted(found: dict[str, Any]) -> bool:
-    """HQ can be watched, and every instance is as desired."""
+    """Whether HQ can be watched, and every instance is as desired."""
     return not found["trouble"] and all(instance_status.is_as_wanted(each) for each in found["instances"])
 
 
@@ -51,7 +51,7 @@ def _cells(instance: dict[str, Any]) -> tuple[str, ...]:
 
 
 def remarks(found: dict[str, Any]) -> list[str]:
-    """What does not fit the table."""
+    """Return the lines that do not fit the table."""
     lines = [f"the agent of node {found['node']}, pid {found['agent_pid']}, {len(found['instances'])} instances"]
     if held := found["absences_held"]:
         names = ", ".join(held)

@@ -31,7 +31,7 @@ class ServiceUsers:
         self._next = max(used, default=uids.first - 1) + 1
 
     def uid_of(self, service: str) -> int | None:
-        """What it was given; None: nothing yet."""
+        """Return the uid that the service was given; None: none yet."""
         return self._uids.get(service)
 
     def user_of(self, service: str, owner: int | None) -> ProcessUser:

@@ -1,4 +1,4 @@
-"""What a process of an instance may do: whose it is, and what keeps it apart from the node and its neighbours."""
+"""Confines the processes of an instance: whose it is, and what keeps it apart from the node and its neighbours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Confinement:
     description: str = ""
 
     def launcher_words(self, limits: Mapping[int, int]) -> list[str]:
-        """What the launcher is told; `limits` of the container win over ours."""
+        """Return the launcher's arguments; `limits` of the container win over ours."""
         words = [f"{kind}={amount}" for kind, amount in {**self.limits, **limits}.items()]
         if self.user is not None:
             words.append(f"user={self.user.uid}:{self.user.gid}")
@@ -46,7 +46,7 @@ class Confinement:
 
 
 class ProcessRuntime(Protocol):
-    """What keeps processes apart beyond their users.
+    """Isolation of processes beyond their users.
 
     Attributes:
         name: for `status`.
@@ -55,7 +55,7 @@ class ProcessRuntime(Protocol):
     name: str
 
     def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
-        """What to put before a command that runs in `cwd` and uses these directories."""
+        """Return the words to put before a command that runs in `cwd` and uses these directories."""
         ...
 
 

@@ -60,7 +60,7 @@ class Grip:
                 (self.group / "cgroup.kill").write_text("1")
 
     def ran_out_of_memory(self) -> bool:
-        """The kernel OOM-killed one of its processes; known only with a cgroup."""
+        """Whether the kernel OOM-killed one of its processes; known only with a cgroup."""
         try:
             events = (
                 dict(line.split() for line in (self.group / "memory.events").read_text().splitlines())

@@ -1,4 +1,4 @@
-"""What the kernel says of processes: identities that outlive us, and who belongs to whom."""
+"""Processes as the kernel shows them: identities that outlive us, and who belongs to whom."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What HQ is told of each revision, and by whom."""
+"""Reports to HQ about each revision, and who sends them."""

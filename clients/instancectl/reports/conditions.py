@@ -1,4 +1,4 @@
-"""What HQ is told of each wanted revision, from what is observed. Pure: no I/O, the time is given."""
+"""Makes the report of each wanted revision, from what is observed. Pure: no I/O, the time is given."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def readiness(containers: Sequence[ContainerStatus]) -> ConditionVerdict:
 
 
 def has_completed(container: ContainerStatus) -> bool:
-    """It ended well, and is not started again."""
+    """Whether it ended well, and is not started again."""
     return container.state.HasField("terminated") and container.state.terminated.reason == "Completed"
 
 
@@ -106,7 +106,7 @@ def _condition(verdict: ConditionVerdict, before: Condition | None, wall_s: floa
 
 @dataclass(frozen=True, slots=True)
 class RunningRevision:
-    """What is on stage: the running revision and its containers.
+    """The running revision and its containers.
 
     Attributes:
         leaving: it is being stopped: how that is put; None: it is not.

@@ -76,7 +76,7 @@ class Schedule:
             self._interval_s = interval_s
 
     def is_heartbeat_due(self, now: float) -> bool:
-        """It is time to report everything, whether or not it changed."""
+        """Whether it is time to report everything, whether or not it changed."""
         return self._next_heartbeat_at is None or now >= self._next_heartbeat_at
 
     def due_in_s(self, now: float) -> float:

@@ -26,7 +26,7 @@ class SubjectId:
 
 
 class ReportSubject:
-    """What to send for one revision.
+    """The reports of one revision.
 
     Attributes:
         status: what to report, without incarnation and sequence.
@@ -67,7 +67,7 @@ class ReportSubject:
 
     @property
     def is_news(self) -> bool:
-        """HQ has not confirmed that it knows this."""
+        """Whether HQ has not confirmed that it knows this."""
         return self._content() != self._taken
 
     def begin(self, answer: pb.BeginReportingResponse) -> None:

@@ -1,1 +1,1 @@
-"""What is wanted of an instance, who says so, and what follows from it."""
+"""The wanted state of an instance: who says it, and the plan that follows from it."""

@@ -1,4 +1,4 @@
-"""What is wanted of an instance, by HQ, a file or the last good copy on disk; and a key for each content of it."""
+"""The wanted state of an instance, by HQ, a file or the last good copy on disk; and a key for each content of it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ class Desired:
 
 
 def is_wanted_created(revision: InstanceRevision) -> bool:
-    """Described only: the node shall hold nothing of it."""
+    """Whether it is only described: the node shall hold nothing of it."""
     return revision.target == instance_pb2.REVISION_TARGET_CREATED
 
 
@@ -119,7 +119,7 @@ def is_wanted_ready(revision: InstanceRevision) -> bool:
 
 
 def from_instance(instance: instance_pb2.Instance, node: str = "") -> Desired:
-    """What an instance as written in a file asks for. `node` is used where the file names none."""
+    """Read the wanted state of an instance from a file. `node` is used where the file names none."""
     spec = instance.spec
     service = instance.meta.service_id
     return Desired(instance.meta.id, spec.node_name or node, tuple(spec.revision), spec.allocation, service=service)

@@ -26,7 +26,7 @@ _REFUSED_S = 10.0
 
 
 class Meaning(enum.Enum):
-    """What to make of an answer."""
+    """The meaning of an answer."""
 
     GO_ON = "the known instance, or the first one seen"
     RECREATED = "deleted and created anew under the same id: another instance"

@@ -1,4 +1,4 @@
-"""What to do next, from what is wanted and what is there. Pure: no I/O, no time.
+"""Plans the next steps, from what is wanted and what is there. Pure: no I/O, no time.
 
 The rules, in words:
 - every wanted revision is prepared, the one wanted READY first in the list;
@@ -25,7 +25,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """What is there.
+    """The state on disk and of processes.
 
     Attributes:
         installed: prepared with success.

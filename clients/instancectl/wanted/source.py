@@ -50,7 +50,7 @@ class DesiredSource(Protocol):
     """A source of the wanted state."""
 
     def updates(self) -> AsyncGenerator[Update, None]:
-        """What is wanted now, then every change. Never ends by itself."""
+        """Yield the wanted state, then every change. Never ends by itself."""
         ...
 
     def look_again(self) -> None:
@@ -97,7 +97,7 @@ class Wishes:
             self._apply_update(await anext(updates))
 
     def take(self) -> DesiredUpdate | None:
-        """What is wanted, if it was not taken yet."""
+        """Return the wanted state, if it was not taken yet."""
         asked, self._next = self._next, None
         if asked is not None:
             self.last_good = asked.desired
@@ -161,7 +161,7 @@ class FileSource:
 
 
 def read_desired(path: Path, node: str) -> Desired:
-    """What a file asks for. Raises BadDocument: with a line for each fault."""
+    """Read the wanted state from a file. Raises BadDocument: with a line for each fault."""
     return from_instance(read_instance(path), node)
 
 

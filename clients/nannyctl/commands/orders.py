@@ -114,7 +114,7 @@ async def _run_rollback(server: NannyServer, name: str, by: pb.Authorship, wait_
 
 
 def rollback_under_way(service: pb.Service) -> pb.SnapshotState | None:
-    """What an earlier `nanny rollback` rolls back to, while it does."""
+    """Return the snapshot that an earlier `nanny rollback` goes back to, while it does."""
     ordered = (one for one in service.snapshot if one.target == pb.TARGET_ACTIVE and _is_roll_back(one.order))
     return next((one for one in ordered if one.order.outcome == pb.ORDER_OUTCOME_OPEN), None)
 
@@ -140,7 +140,7 @@ def _first(one: pb.SnapshotState) -> str:
 
 
 def _has_served(one: pb.SnapshotState) -> bool:
-    """It was ACTIVE, and its files are on the nodes. Of an earlier server only its last order tells that."""
+    """Whether it was ACTIVE, and its files are on the nodes. Of an earlier server only its last order tells that."""
     if one.current not in (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATE_PENDING):
         return False
     order = one.order
@@ -261,7 +261,7 @@ async def _wait_and_show(server: NannyServer, answer: Any, request: Any, wait_s:
 
 
 def _goal(service: pb.Service, request: Any) -> Goal:
-    """What an order waits for."""
+    """Return the goal that an order waits for."""
     if isinstance(request, pb.StopServiceRequest):
         return stop_result
     of_order = (one.snapshot_id for one in service.snapshot if one.order.id == request.request_id)

@@ -46,7 +46,7 @@ class TargetReached:
     target: int
 
     def verdict(self, service: pb.Service) -> WaitResult | None:
-        """What became of it; None: it is open."""
+        """Return its outcome; None: it is open."""
         now = next((one for one in service.snapshot if one.snapshot_id == self.snapshot), None)
         if now is None and self.target == pb.TARGET_DESTROYED:
             return WaitResult(Exit.OK)
@@ -130,7 +130,7 @@ def stop_result(service: pb.Service) -> WaitResult | None:
 
 
 def rolled_back_result(service: pb.Service) -> WaitResult | None:
-    """What is active is so because what was ordered last failed, and nobody has ordered anything else since."""
+    """Return a result if the last order failed and an earlier snapshot is active instead, with no order since."""
     active = next((one for one in service.snapshot if one.target == pb.TARGET_ACTIVE), None)
     if active is None or active.current != pb.CURRENT_STATE_ACTIVE:
         return None

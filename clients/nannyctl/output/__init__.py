@@ -1,1 +1,1 @@
-"""What people and programs are shown."""
+"""The output for people and programs."""

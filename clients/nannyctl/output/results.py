@@ -1,4 +1,4 @@
-"""What became of every instance: progress on stderr, results on stdout (failures on stderr) or as JSON."""
+"""The outcome of every instance: progress on stderr, results on stdout (failures on stderr) or as JSON."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What has to be done, and the progress of it. Decisions only: no I/O."""
+"""Plans, and their progress. Decisions only: no I/O."""

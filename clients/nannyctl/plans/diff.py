@@ -1,4 +1,4 @@
-"""What differs between two states of an instance, for people and programs. Pure.
+"""The difference between two states of an instance, for people and programs. Pure.
 
 An exact comparison decides whether anything differs; the fields only show it.
 """

@@ -1,4 +1,4 @@
-"""What is to be done in one installation: actions by instance, the plan of them, and portions to send. Pure."""
+"""The plan for one installation: actions by instance, the plan of them, and portions to send. Pure."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nannyctl.plans.diff import FieldChange
 
 
 class PlannedKind(enum.StrEnum):
-    """What is to be done."""
+    """The kinds of actions."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -30,7 +30,7 @@ WRITES = frozenset({PlannedKind.CREATE, PlannedKind.UPDATE, PlannedKind.DELETE})
 
 @dataclass(frozen=True, slots=True)
 class PlannedAction:
-    """What is to be done with one instance.
+    """The action on one instance.
 
     Attributes:
         before: as HQ holds it; None: it does not exist.
@@ -49,7 +49,7 @@ class PlannedAction:
 
     @property
     def writes(self) -> bool:
-        """Something is to be sent."""
+        """Whether something is to be sent."""
         return self.kind in WRITES
 
     @property
@@ -59,14 +59,14 @@ class PlannedAction:
 
 
 class PlanIntent(Protocol):
-    """What a command wants of instances: asked again whenever an instance has changed."""
+    """A command's wish for instances: asked again whenever an instance has changed."""
 
     def needs_secrets(self, held: HeldInstance) -> bool:
         """Whether secret descriptors have to be read before `action` can decide."""
         ...
 
     def action(self, instance_id: str, held: HeldInstance | None) -> PlannedAction:
-        """What to do, given the current state."""
+        """Return the action, given the current state."""
         ...
 
 
@@ -80,17 +80,17 @@ class InstancePlan:
 
     @property
     def writes(self) -> list[PlannedAction]:
-        """What is to be sent."""
+        """Return the actions to send."""
         return [action for action in self.actions if action.writes]
 
     @property
     def refused(self) -> list[PlannedAction]:
-        """What cannot be done."""
+        """Return the actions that cannot be done."""
         return [action for action in self.actions if action.kind is PlannedKind.REFUSED]
 
     @property
     def is_empty(self) -> bool:
-        """Nothing would change and nothing is refused."""
+        """Whether nothing would change and nothing is refused."""
         return all(action.kind is PlannedKind.UNCHANGED for action in self.actions)
 
     def counts(self) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What became of each instance in an upload. Pure."""
+"""The outcome of each instance in an upload. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nannyctl.exits import worst
 
 
 class UploadOutcome(enum.StrEnum):
-    """What became of an instance."""
+    """The outcomes of an instance."""
 
     CREATED = "created"
     UPDATED = "updated"
@@ -39,7 +39,7 @@ _AWAY = frozenset({"UNAVAILABLE", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED", "CA
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """What became of one instance.
+    """The result of one instance.
 
     Attributes:
         version: meta.version afterwards; 0: not known, or gone.
@@ -53,7 +53,7 @@ class Result:
 
     @property
     def failed(self) -> bool:
-        """It is not, or not certainly, as wanted."""
+        """Whether it is not, or not certainly, as wanted."""
         return self.outcome in EXITS
 
     @property

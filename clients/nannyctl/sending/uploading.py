@@ -77,7 +77,7 @@ class Upload:
     async def _look_again(
         self, plan: InstancePlan, sent: list[PlannedAction], again: list[Result], final: list[Result]
     ) -> list[PlannedAction]:
-        """What remains to be done after others' writes; finished results go to `final`."""
+        """Return the actions that remain after others' writes; finished results go to `final`."""
         try:
             found = await self._holdings.read_instances([result.id for result in again])
             found = await self._holdings.with_secrets(found, plan.intent)
@@ -99,7 +99,7 @@ class Upload:
 
 
 def result_without_write(action: PlannedAction) -> Result:
-    """What became of an instance for which there was nothing to send."""
+    """Return the result of an instance for which there was nothing to send."""
     outcome = UploadOutcome.REFUSED if action.kind is PlannedKind.REFUSED else UploadOutcome.UNCHANGED
     version = action.before.instance.meta.version if action.before is not None else 0
     return Result(action.id, outcome, version, action.note)

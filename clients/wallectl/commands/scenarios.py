@@ -59,7 +59,7 @@ def switch_maintenance(scenario: str, switch: str, dc: str, ticket: str, reason:
 
 
 def _wave_options(function: F) -> F:
-    """What all work in waves has in common."""
+    """Add the options that all work in waves has."""
     most = "More failed hosts stop it: 3, or 10%. Default: none in the first wave, then 10%."
     options = (
         click.argument("scenario"),

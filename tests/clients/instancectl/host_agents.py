@@ -63,7 +63,7 @@ async def status(socket: Path) -> list[str]:
 
 
 async def ready(client: Client, *ids: str) -> bool:
-    """HQ says that all of them are ready."""
+    """Whether HQ says that all of them are ready."""
     found = [(await client.get(each)).instance.status.ready.status for each in ids]
     return found == [model.CONDITION_STATUS_TRUE] * len(ids)
 

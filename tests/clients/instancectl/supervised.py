@@ -168,7 +168,7 @@ class Ctl(AgentProcess):
 
 
 def is_alive(pid: int) -> bool:
-    """There is such a process, and it is no zombie."""
+    """Whether there is such a process, and it is no zombie."""
     found = procfs.stat(pid)
     return found is not None and found.state not in "ZX"
 

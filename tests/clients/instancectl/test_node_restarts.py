@@ -111,7 +111,7 @@ async def test_an_agent_that_ends_again_and_again_changes_no_readiness_and_fails
 
 
 async def is_new(client: Client, instance_id: str, incarnation: int) -> bool:
-    """Another agent reports it."""
+    """Whether another agent reports it."""
     found = await told(client, instance_id=instance_id)
     return found.incarnation != incarnation and found.sequence > 0
 
