@@ -56,7 +56,7 @@ class LedgerJournal:
                 self._instances, self._tasks = {}, {}
 
     def end(self) -> None:
-        """Another process may decide: whoever follows begins anew."""
+        """Another process may decide: its followers start over."""
         for follower in self._followers:
             follower.end()
 

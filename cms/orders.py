@@ -108,7 +108,7 @@ def _expedite(record: ledger_pb2.Task, expedite: ledger_pb2.Order.Expedite, wall
 
 
 def _check_owner(record: ledger_pb2.Task, by: str) -> None:
-    """A caller who may not touch a task is told that it does not exist, as in the list."""
+    """To a caller who may not touch a task it does not exist, as in the list."""
     if record.owner != by:
         _unknown(record.id)
 

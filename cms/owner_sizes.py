@@ -26,7 +26,7 @@ class OwnerSizes:
         """Raises Overloaded: with this one, its owner's tasks take too much."""
         if self._sums[task.owner] + task.ByteSize() <= MOST_BYTES:
             return
-        for gone in self._of.keys() - set(self._tasks):  # while the store was read anew, which is told of those left
+        for gone in self._of.keys() - set(self._tasks):  # while the store was reread, which is told of those left
             self._on_task_changed(gone)
         if self._sums[task.owner] + task.ByteSize() > MOST_BYTES:
             owner = task.owner or "nobody"

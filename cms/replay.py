@@ -153,7 +153,7 @@ class ReplayedLedger:
             self.book.calendar = self._other.calendar
 
     def decide_again(self, step: RecordedStep) -> ReplayedStep:
-        """Learn what a step learned, and make its decision anew."""
+        """Learn what a step learned, and make its decision again."""
         for entry in step.learned:
             self.learn(entry)
         recorded, book = step.decision, self.book

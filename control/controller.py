@@ -202,7 +202,7 @@ class Controller:
         return EffectIntent(self._switches, self.clock, sent_at, valid_s, version, lambda: self._runs_ended != ended)
 
     async def freeze(self, by: str, reason: str) -> None:
-        """Nothing new begins, at any process, until `unfreeze`. Works at any process, whether or not one acts."""
+        """Begin nothing new, at any process, until `unfreeze`. Works at any process, also without a leader."""
         await self._switch(FREEZE, control_pb2.Freeze(by=by, reason=reason, since_unix_ms=self.clock.wall_ms()))
         log.warning("frozen by %r: %s", by, reason)
 

@@ -80,7 +80,7 @@ class EffectIntent:
         version: int,
         interrupted: Callable[[], bool] = lambda: False,
     ) -> None:
-        """interrupted: whether this process began its work anew since, so that its next run may do this, too."""
+        """interrupted: whether this process has restarted its work since, so that its next run may do this, too."""
         self._switches, self._clock, self._until = switches, clock, sent_at + valid_s
         self._interrupted = interrupted
         self.version = version
@@ -90,6 +90,6 @@ class EffectIntent:
         if why := self._switches.why_not(new=new):
             raise MayNotBegin(why)
         if self._interrupted():
-            raise MayNotBegin("this process began its work anew: store the intent again")
+            raise MayNotBegin("this process restarted its work: store the intent again")
         if self._clock.now() >= self._until:
             raise MayNotBegin("the intent was stored too long ago: store it again")

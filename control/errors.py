@@ -14,7 +14,7 @@ class NotActing(Retry):
 
 
 class RecordChanged(ServiceError):
-    """A record that the change read has changed since; nothing was stored. Read again, decide anew."""
+    """A record that the change read has changed since; nothing was stored. Read again, decide again."""
 
     code: ClassVar[Code] = "ABORTED"
     reason = "RECORD_CHANGED"

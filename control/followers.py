@@ -13,7 +13,7 @@ E = TypeVar("E")
 
 class EntryFollower(Generic[E]):
     """Attributes:
-    is_over: nothing comes any more; begin anew.
+    is_over: nothing comes any more; start over.
     """
 
     def __init__(self, begin: list[E]) -> None:
@@ -22,7 +22,7 @@ class EntryFollower(Generic[E]):
         self.is_over = False
 
     def add(self, new: Sequence[E]) -> None:
-        """One that does not read loses its place, and begins anew."""
+        """One that does not read loses its place, and starts over."""
         if not self.is_over:
             self._unread.extend(new)
         if len(self._unread) > MOST_UNREAD + 2 * len(new):
@@ -30,7 +30,7 @@ class EntryFollower(Generic[E]):
         self._came.set()
 
     def end(self) -> None:
-        """Nothing comes any more."""
+        """End: nothing comes any more."""
         self.is_over, self._unread = True, []
         self._came.set()
 

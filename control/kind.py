@@ -102,7 +102,7 @@ class SettingKind(Generic[R]):
         """Whether what is set, and was before, is for services within reach only; an empty one stands for several.
 
         Args:
-            new: None: it is to be deleted. Who may not is told that there is none.
+            new: None: it is to be deleted. A caller without access gets "not found".
 
         Raises PermissionDenied, OutOfReach.
         """

@@ -114,7 +114,7 @@ class Fenced(Stop):
 
 
 class NotBegun(Stop):
-    """Nobody reports this revision (any more): it moved, or was removed and put back. Call BeginReporting (again)."""
+    """The revision has no reporter (any more): it moved, or was removed and put back. Call BeginReporting (again)."""
 
     reason = "NOT_BEGUN"
 

@@ -78,7 +78,7 @@ class Archive:
             ) from None
 
     def close(self) -> None:
-        """Nothing is written afterwards."""
+        """Close it: nothing is written afterwards."""
         with self._lock:
             self._let_go()
             if self._locked >= 0:
@@ -86,7 +86,7 @@ class Archive:
                 self._locked = -1
 
     def check_writable(self) -> None:
-        """Write a page of the newest file anew, if there is one."""
+        """Rewrite a page of the newest file, if there is one."""
         with self._lock:
             if self._writing is None:
                 return

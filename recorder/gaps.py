@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Gap(NamedTuple):
-    """Nothing was heard from a location, or a server (`server_name`). `until_ms` None: it has not ended."""
+    """A time without news from a location, or a server (`server_name`). `until_ms` None: it has not ended."""
 
     cluster: str
     since_ms: int

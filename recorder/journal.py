@@ -136,7 +136,7 @@ class Journal:
             self._note_current(name)
 
     def add_decisions(self, server: str, rows: Sequence[DecisionRow], chunks: Sequence[LedgerChunk] = ()) -> bool:
-        """Record these; the server is known up to now. False: nothing is recorded now, begin anew later."""
+        """Record these; the server is known up to now. False: nothing is recorded now, start over later."""
         if self.trouble:
             return False
         self._batch.decisions.extend(rows)
@@ -145,7 +145,7 @@ class Journal:
         return True
 
     def lose_server(self, server: str, reason: str) -> None:
-        """Nothing is heard from it."""
+        """Note that nothing is heard from it."""
         if not self.trouble:
             flag = next(one.flag for one in self._sources if one.server == server)
             self._warn(server_name(server), reason, flag)

@@ -48,11 +48,11 @@ class ServerFeed(Protocol):
         ...
 
     def add_decisions(self, server: str, rows: Sequence[DecisionRow], chunks: Sequence[LedgerChunk] = ()) -> bool:
-        """Record these; the server is known up to now. False: nothing is recorded now, begin anew later."""
+        """Record these; the server is known up to now. False: nothing is recorded now, start over later."""
         ...
 
     def lose_server(self, server: str, reason: str) -> None:
-        """Nothing is heard from it."""
+        """Note that nothing is heard from it."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Classifies failed calls to etcd: certainly not done, or unknown, or that its token must be fetched anew.
+"""Classifies failed calls to etcd: certainly not done, or unknown, or that its token must be fetched again.
 
 Decided by the gRPC status and its message.
 

@@ -72,7 +72,7 @@ class StoreCheckpoint(Protocol):
         """Give it to the sink, part by part. Raises NotKept."""
 
     def finish(self) -> None:
-        """The sink was told that all is listed."""
+        """Tell the sink that all is listed."""
 
 
 async def restore_checkpoint(kept: StoreCheckpoint, store: Store, epoch: str) -> Record:

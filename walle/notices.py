@@ -77,7 +77,7 @@ _TIMEOUT_S: Final = 10.0
 def delivery_id(notice: NoticeRecord) -> str:
     """The same when a delivery is repeated because it is not known whether it arrived, and never another one's.
 
-    Rounds alone begin anew when a cause was quiet for a day, or its record is gone: hence the time.
+    Rounds alone start over when a cause was quiet for a day, or its record is gone: hence the time.
     """
     return f"{notice.id}-{notice.due_ms:x}-{notice.rounds}"
 

@@ -71,7 +71,7 @@ class _OtherFuses:
         self._others, self._fuses = others, dict[str, Fuse]()
 
     def begin(self, start: FusesStart) -> None:
-        """Take over what a recorder that begins anew finds."""
+        """Take over what a recorder that starts over finds."""
         self._fuses = {one.id: one for one in start.fuse}
 
     def fuse(self, fuse_id: str) -> Fuse:

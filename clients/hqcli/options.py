@@ -50,7 +50,7 @@ FILES = tuple(_HELP)
 
 
 def gone_option(*names: str, instead: str, is_flag: bool = False) -> Callable[[F], F]:
-    """Options of the last release: whoever gives one is told what to write now."""
+    """Options of the last release: the error for each says what to write now."""
 
     def refuse(_: click.Context, option: click.Parameter, value: object) -> None:
         if value:

@@ -179,7 +179,7 @@ Key = tuple[str, str]
 
 
 class Shown:
-    """Follows a watch item by item. A gateway completes its clusters one by one, and may show one of them anew.
+    """Follows a watch item by item. A gateway completes its clusters one by one, and may show one again.
 
     Attributes:
         instances: by cluster and id.

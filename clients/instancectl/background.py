@@ -53,7 +53,7 @@ class Chores:
 
 
 class Cancelled(Exception):
-    """The work ended because it was told to."""
+    """The work ended because it was stopped."""
 
 
 class Cancel:

@@ -18,7 +18,7 @@ _LOOK_AGAIN_S: Final = 5.0  # at most, between two probes of a host agent that i
 
 
 class HqRoute:
-    """Chooses anew for each call.
+    """Chooses again for each call.
 
     Attributes:
         watched: the client for watches: never falls back from the host agent to a replica.

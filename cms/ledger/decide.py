@@ -263,7 +263,7 @@ def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: 
         return []
     if opening.at is None:
         return [Obstacle("window", opening.name, WaitCause.IMPOSSIBLE, text=opening.why)]
-    # Not "in 3 h": whoever stores what a task waits for would write it anew each minute.
+    # Not "in 3 h": whoever stores what a task waits for would rewrite it each minute.
     at = datetime.fromtimestamp(math.ceil(opening.at / 60) * 60, UTC)
     text = f"{opening.why}; work may begin on {at:%a %Y-%m-%d at %H:%M} UTC"
     return [Obstacle("window", opening.name, WaitCause.CLOSED, text=text, retry_s=opening.at - wall)]

@@ -143,7 +143,7 @@ class ControllerProblems:
         return budgets, [*repairs, *rolled, *held]
 
     async def roll_outs(self) -> list[views.Problem]:
-        """Nothing where there is no Nanny."""
+        """Return nothing if there is no Nanny."""
         nanny = self._servers.nanny
         if nanny is None:
             return []
@@ -167,7 +167,7 @@ class ControllerProblems:
         return good(budgets, cpb.ListBudgetsResponse()), found
 
     async def repairs(self, now_s: float) -> list[views.Problem]:
-        """Nothing where there is no Wall-E."""
+        """Return nothing if there is no Wall-E."""
         walle = self._servers.walle
         if walle is None:
             return []

@@ -163,7 +163,7 @@ class ServicePages:
         return await past_of(self._recorder, visit, service, ("services", service), orders=entries)
 
     async def _by_location(self, service: str, known: list[LocationRow]) -> list[tuple[str, pb.InstanceCount]]:
-        """Nothing where there is one location only."""
+        """Return nothing if there is one location only."""
         names = [one.name for one in known if one.state != "silent"]
         if len(known) < 2:
             return []

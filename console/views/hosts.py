@@ -240,7 +240,7 @@ class Blocker:
 
 
 def blockers(scenario: ppb.Scenario) -> list[Blocker]:
-    """Nobody where it is over, or where all agreed."""
+    """Return who has not agreed; none once the work has begun."""
     if scenario.stage >= ppb.SCENARIO_STAGE_WORKING:
         return []
     found: dict[tuple[int, str, str], Blocker] = {}

@@ -45,7 +45,7 @@ class FederatedWatches:
         """An endless stream of encoded messages.
 
         Every message but the first is about one location, which its source names: SYNCED says that this one was
-        shown completely, RESYNC that this one is shown anew. The first is a bookmark with a source for each location.
+        shown completely, RESYNC that this one starts over. The first is a bookmark with a source for each location.
 
         Raises:
             InvalidRequest: the token is invalid or belongs to another filter, or the filter is faulty.

@@ -10,7 +10,7 @@ _SLOTS: Final = 1_024  # a power of two: an odd step reaches them all
 
 
 class Spread:
-    """Orders records anew for each address, the same way in every process.
+    """Orders records separately for each address, the same way in every process.
 
     Records lie in slots by a digest of their own, and each address goes through the slots in its own order. So a record
     more or less changes one record of a choice, and all records are chosen equally often. A choice costs what it finds,

@@ -67,7 +67,7 @@ class CertificateAuthority:
     def renew(self, request: CertificateRequest, now: datetime, due: timedelta) -> bool:
         """Write a certificate unless the one that is there holds for longer than `due`; return whether it did.
 
-        The key stays, so that whoever reads both files anew never sees two that do not belong together.
+        The key stays, so that whoever rereads both files never sees two that do not belong together.
         """
         cert = request.path.with_suffix(".crt")
         key = load_or_make_key(request.path.with_suffix(".key"))

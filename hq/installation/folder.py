@@ -66,7 +66,7 @@ class InstallationFolder:
         self.written = WrittenFiles()
 
     def write(self) -> None:
-        """Make what is missing, and anew what follows from the plan; what is yours, and keys, stay."""
+        """Make what is missing, and remake what follows from the plan; what is yours, and keys, stay."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._plan.write(self._path)
         self._write_config()

@@ -75,7 +75,7 @@ class Deadlines(Generic[K]):
     Attributes:
         times: that all of these are judged by.
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
-        chance_until: none of those not heard since the start is earlier, and each gap until then begins it anew.
+        chance_until: none of those not heard since the start is earlier, and each gap until then restarts it.
         postponed_because: why deadlines are postponed to one of these.
     """
 
@@ -108,7 +108,7 @@ class Deadlines(Generic[K]):
         return other
 
     def record_contact(self, key: K, now: float) -> None:
-        """A report or heartbeat was learned of: silence begins anew.
+        """A report or heartbeat was learned of: silence starts over.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """

@@ -222,7 +222,7 @@ class Presence:
             yield from self._row(of_agents, instance_id, RevisionKey(instance_id, AGENT))
 
     def _row(self, queues: Queues[K], key: K, of: RevisionKey) -> Iterator[tuple[int, str, SilenceRow]]:
-        """Nothing, if it was heard meanwhile, or planned work began there."""
+        """Yield a silence's record, unless a report came meanwhile, or planned work began there."""
         deadlines = queues.of(key)
         silence, entry = deadlines.silence(key, self._clock.now()), self._cache.get(of.instance_id)
         if silence is None or entry is None or self._orders.suspension(entry.traits.node):

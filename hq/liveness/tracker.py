@@ -294,6 +294,6 @@ def _drop_old(moments: dict[K, float], until: float) -> None:
 
 
 def _has_news(before: Entry | None, after: Entry) -> bool:
-    """Whether any revision was reported anew, or by another reporter."""
+    """Whether any revision was reported again, or by another reporter."""
     known = {mark.id: mark for mark in before.marks} if before else {}
     return any(mark.id not in known or mark.is_newer(known[mark.id]) for mark in after.marks if mark.incarnation)

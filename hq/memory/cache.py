@@ -212,7 +212,7 @@ class Cache:
         self._indexes.file_new(entries)
 
     def advance(self, version: int) -> None:
-        """Nothing else changed up to this version."""
+        """Note that nothing else changed up to this version."""
         self._complete_halves()
         self.version = max(self.version, version)
         self._waiters.on_version_reached(self.version)

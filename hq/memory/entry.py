@@ -73,7 +73,7 @@ class Entry:
         return sum(self._shape) + 2 * (len(self.traits.id) + RECORD_BYTES) + RECORD_BYTES * len(self.marks)
 
     def frame(self) -> bytes:
-        """The frame, spliced anew if a heartbeat came since."""
+        """The frame, spliced again if a heartbeat came since."""
         if self.fresh_frame is None:
             self.fresh_frame = self._frame = frames.splice(self._parts())
         return self.fresh_frame

@@ -104,7 +104,7 @@ class History:
         return len(self._steps) - self._first
 
     def reset(self, version: int) -> None:
-        """Nothing before this version is known."""
+        """Note that nothing before this version is known."""
         self._steps, self._first, self._bytes = [], 0, 0
         self.complete_after = version
 

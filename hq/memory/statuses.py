@@ -118,7 +118,7 @@ class StatusDraft:
             self._marks[revision_id].digest = 0
 
     def forget_reporters(self) -> None:
-        """Nobody is known to report any revision; whoever does has to begin again."""
+        """Remove the reporters of all revisions: each has to begin again."""
         for revision in self._status.revision:
             revision.incarnation = 0
         for mark in self._marks.values():

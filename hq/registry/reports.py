@@ -197,7 +197,7 @@ class Reports:
         return _Prepared(report, digest, None)
 
     def _readable(self, entry: Entry) -> bool:
-        """Whether the status record in the store can be decoded. If not, the report is written anew, as a status."""
+        """Whether the status record in the store can be decoded. If not, the report is written again, as a status."""
         return self._r.cache.quarantine.get(STATUS, entry.traits.id) is None
 
     def _admitted_entry(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:

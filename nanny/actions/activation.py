@@ -127,7 +127,7 @@ class Activation:
 
     async def _begin_next_step(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
         if record.steps_over < len(record.step) and _waits(record.step[record.steps_over]):
-            record.order_begin_unix_ms = 0  # for windows it begins anew
+            record.order_begin_unix_ms = 0  # for windows it starts over
         record.steps_over += 1
         record.step_ms, record.check_result = 0, ""
         await self._effects.store(subject, running, record)

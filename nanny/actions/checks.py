@@ -80,7 +80,7 @@ class RolloutChecks:
         return values
 
     def forget(self, service: str) -> None:
-        """Nothing of it is under way."""
+        """Forget its checks: no roll-out of it is under way."""
         self._asked.pop(service, None)
 
     def _query(self, subject: ServiceContext, running: RunningAction, query: str) -> str:

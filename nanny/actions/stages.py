@@ -1,4 +1,4 @@
-"""The instances of a snapshot as a roll-out sees them, computed anew only for those that changed in HQ. Pure."""
+"""The instances of a snapshot as a roll-out sees them, recomputed only for those that changed in HQ. Pure."""
 
 from __future__ import annotations
 

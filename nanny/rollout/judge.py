@@ -87,7 +87,7 @@ class Evidence:
         return Findings(fell - progress.fell, failed, again)
 
     def _forget(self, stages: Stages) -> None:
-        """An instance that others held, or that was silent, has to prove itself anew."""
+        """An instance that others held, or that was silent, has to prove itself again."""
         for key in self._switched_at.keys() - keys_in(stages, *_KEEPS_PROOF):
             del self._switched_at[key]
             self._restarts.pop(key, None)
@@ -98,7 +98,7 @@ class Evidence:
         """Count the restarts since the last look that count against the snapshot."""
         restarted = set()
         for key in self._restarts.keys() - restarts.keys():
-            del self._restarts[key]  # a supervisor that was started anew counts from 0
+            del self._restarts[key]  # a supervisor that was restarted counts from 0
         for key in restarts.keys() & self._switched_at.keys():
             more = restarts[key] - self._restarts.get(key, 0)
             self._restarts[key] = restarts[key]

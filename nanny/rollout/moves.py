@@ -38,7 +38,7 @@ class Prove:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Nothing to do yet; look again later. `why` is for people."""
+    """Wait, and look again later. `why` is for people."""
 
     why: str
 

@@ -58,7 +58,7 @@ class ServerTls:
         made_of: tuple[object, object] = None, None
 
         def newest() -> ssl.SSLContext:
-            # Made anew, not changed: sessions that a former bundle let in, by ticket or by id, end with its context.
+            # Replaced, not changed: sessions that a former bundle let in, by ticket or by id, end with its context.
             nonlocal context, made_of
             state = self._state()
             if context is None or state != made_of:

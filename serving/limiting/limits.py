@@ -38,7 +38,7 @@ class Limits:
     max_connections: int = 5_000
     max_connections_per_peer: int = 4_000
     max_streams_per_connection: int = 10_000  # HTTP/2 streams (calls) on one connection: beyond it clients just wait
-    max_connection_age_s: float = 3_600.0  # then the client is asked to connect anew, so that load spreads
+    max_connection_age_s: float = 3_600.0  # then the client is asked to reconnect, so that load spreads
     max_connection_age_grace_s: float = 300.0  # how long calls may go on after that
     max_connection_idle_s: float = 900.0  # HTTP/2: without any call
     max_stream_age_s: float = 3_600.0  # a stream ends then, to be resumed anywhere

@@ -1,4 +1,4 @@
-"""A gRPC client for requests and answers that stay encoded: one connection is kept, and made anew when it must be.
+"""A gRPC client for requests and answers that stay encoded: one connection is kept, and replaced when it must be.
 
     channel = Channel("hq-1:7071", None)
     answer = await channel.unary("/hq.v1.InstanceService/GetInstance", request, 5.0)

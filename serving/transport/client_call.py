@@ -174,7 +174,7 @@ class ClientCall:
         return message
 
     def leave(self) -> None:
-        """Want no more: the call is cancelled at the server, and a reader who waits is told so."""
+        """Cancel the call at the server; a waiting reader gets the error."""
         if self.connection is not None:
             self.connection.leave(self)
 

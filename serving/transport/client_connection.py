@@ -56,7 +56,7 @@ class ClientConnection:
         self._admit()
 
     def leave(self, call: ClientCall) -> None:
-        """Nobody waits for it any more; whoever does nevertheless is told that it is closed."""
+        """End the call; a caller that still waits gets the error that the connection was closed."""
         if not call.is_over:
             self._end(call, CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed"))
 

@@ -74,7 +74,7 @@ class Core:
             await asyncio.sleep(self.tick_s)
 
     def _retire_withdrawn(self, now: float) -> None:
-        """Let go, over a minute, of connections whose certificates were withdrawn: their next handshake looks anew."""
+        """Close, over a minute, connections whose certificates were withdrawn: their next handshake verifies them."""
         if self._gate is None or self._gate.revision == self._revision:
             return
         self._revision = self._gate.revision

@@ -52,7 +52,7 @@ class Handler:
         """The request has not arrived in time."""
 
     def on_peer_gone(self) -> None:
-        """Nobody waits for the answer any more."""
+        """The client no longer waits for the answer."""
 
     def pusher(self) -> Push:
         """Sends one more answer of a stream, in protobuf, while it waits for its next."""
@@ -125,7 +125,7 @@ class Exchange:
             drained.set_result(None)
 
     def leave(self) -> None:
-        """Nobody waits for the answer any more."""
+        """End the exchange: the client no longer waits for the answer."""
         handler, self.handler = self.handler, NO_HANDLER
         if not self.is_over:
             self.is_over = True

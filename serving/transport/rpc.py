@@ -68,7 +68,7 @@ class Rpc(Handler):
         exchange.handler = self
 
     def start(self) -> None:
-        """The headers are here: whoever may not call is told so before anything else is read."""
+        """Authorize the call by its headers, before anything else is read."""
         endpoint, spoken = self._endpoint, self._wire
         try:
             if spoken.timeout_s is not None:
@@ -192,7 +192,7 @@ class Rpc(Handler):
         self._endpoint.stats[self._wire.transport].count_end(code)
 
     def _fail(self, error: BaseException) -> None:
-        """The call ends with this error, unless nobody is there to be told."""
+        """End the call with this error, unless the client has gone."""
         if self._is_closed:
             return
         call, endpoint = self._call, self._endpoint

@@ -38,7 +38,7 @@ from wallepb.v1.host_pb2 import (
 )
 from wallepb.v1.project_pb2 import Project
 
-# A host that goes, or is set up anew, has no record to mend.
+# A host that goes, or is set up again, has no record to mend.
 ENDS_DNS_FIX: Final = (OPERATION_KIND_REDEPLOY, OPERATION_KIND_DEACTIVATE)
 REJECTED: Final = "a CMS rejected it"
 AGAIN_WITHIN_MS: Final = 86_400_000  # a check that fires again within a day was not repaired by the last step

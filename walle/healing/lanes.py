@@ -32,7 +32,7 @@ def _take_field(to: Host, field: str, source: Host, source_field: str) -> None:
 
 
 def end_dns_fix(host: Host, why: str, now: Moment) -> None:
-    """Before the host moves, goes or is set up anew its record is nobody's to mend."""
+    """Before the host moves, goes or is set up again its record is nobody's to mend."""
     if not host.HasField("dns_operation"):
         return
     ended = host.dns_operation

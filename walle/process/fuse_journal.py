@@ -67,7 +67,7 @@ class FuseJournal:
 
     def _tell(self, entry: FuseEntry) -> None:
         if self._controller.why_not_loaded():
-            self._end()  # all is read anew: what was missed is not known
+            self._end()  # all is read again: what was missed is not known
         for follower in self._followers:
             follower.add([entry])
 

@@ -153,7 +153,7 @@ class LedgerClock:
         change = self._controller.change()
         change.get(LEDGER_TIME, key)
         change.put(LEDGER_TIME, key, LedgerTime(at_ms=self.now().ms))
-        # A record of its own: an older version that acts meanwhile writes the time anew.
+        # A record of its own: an older version that acts meanwhile rewrites the time.
         if change.get(WORD, key) is None:
             change.put(WORD, key, InstallationWord(word=secrets.token_hex(4)))
         await change.commit()

@@ -14,7 +14,7 @@ from wallepb.v1.project_pb2 import SEVERITY_CRITICAL, NoticeRecord
 from wallepb.v1.service_pb2 import AcknowledgeNoticeRequest
 
 _DAY_MS: Final = 86_400_000
-QUIET_MS: Final = _DAY_MS  # a cause that did not come up for so long begins anew
+QUIET_MS: Final = _DAY_MS  # a cause that did not come up for so long starts over
 GIVE_UP_MS: Final = _DAY_MS
 KEEP_MS: Final = 14 * _DAY_MS
 KEEP_ACKNOWLEDGED_MS: Final = _DAY_MS

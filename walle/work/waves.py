@@ -229,7 +229,7 @@ def _begin_hosts(
 
 
 def stop_waves(scenario: Scenario, why: str) -> list[Notice]:
-    """Nothing more begins until a person goes on, tries the failed hosts again, or ends it."""
+    """Stop: nothing more begins until a person goes on, tries the failed hosts again, or ends it."""
     scenario.stage = SCENARIO_STAGE_PAUSED
     scenario.message = f"stopped: {why}; {_count(scenario)}"
     steps = " | ".join(f"walle scenarios {verb} {scenario.id}" for verb in ("continue", "retry", "cancel"))

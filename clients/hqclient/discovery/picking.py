@@ -33,7 +33,7 @@ class Picker(Protocol):
 
 
 class _WeightRange:
-    """The smallest and the largest weight of a sequence, computed anew only for another sequence."""
+    """The smallest and the largest weight of a sequence, recomputed only for another sequence."""
 
     def __init__(self) -> None:
         self._among: Sequence[Endpoint] | None = None

@@ -183,7 +183,7 @@ class ContentStore:
         """The content behind `url`, fetched unless content with this checksum is here already.
 
         Args:
-            checksum: `sha256:<hex>`; empty: anything is accepted, and always fetched anew.
+            checksum: `sha256:<hex>`; empty: anything is accepted, and always fetched again.
             what: named in errors, e.g. `file conf/app.yaml`.
 
         Raises:

@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 
 def seconds_since_boot() -> float:
-    """A clock that no step of the wall's moves, and that a restart of the agent does not begin anew."""
+    """A clock that no step of the wall's moves, and that a restart of the agent does not reset."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

@@ -29,7 +29,7 @@ class Meaning(enum.Enum):
     """The meaning of an answer."""
 
     GO_ON = "the known instance, or the first one seen"
-    RECREATED = "deleted and created anew under the same id: another instance"
+    RECREATED = "deleted and created again under the same id: another instance"
     GONE = "deleted"
     MOVED = "it is on another node now"
     WAIT = "not there yet"

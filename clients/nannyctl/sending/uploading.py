@@ -26,7 +26,7 @@ _DONE = {
 class Upload:
     """Carries out one plan in one installation.
 
-    After a conflict or an unknown outcome, the instance is read again and decided anew. After the first batch
+    After a conflict or an unknown outcome, the instance is read and decided again. After the first batch
     that finds the installation unreachable no other is tried: the rest is AWAY, and the next run does it.
 
     Args:

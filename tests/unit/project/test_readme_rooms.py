@@ -58,6 +58,15 @@ def test_the_rooms_are_drawn_in_the_order_of_their_imports() -> None:
         assert line.split()[: len(names)] == names
 
 
+def test_the_drawing_of_a_folder_fits_on_a_page() -> None:
+    """Modules and packages at one level: with more, the arrows between them cannot be followed on paper."""
+    packages = [package for package in LINTED["root_packages"] if not package.endswith("pb")]
+    tops = [top for package in packages for top in (ROOT / package, ROOT / "clients" / package) if top.is_dir()]
+    folders = {path.parent for top in tops for path in top.rglob("*.py")}
+    boxes = {folder: len({*folder.glob("*.py"), *(one.parent for one in folder.glob("*/*.py"))}) for folder in folders}
+    assert {str(folder): many for folder, many in boxes.items() if many > 26} == {}  # 25 and __init__.py
+
+
 def test_the_walks_name_files_and_functions_that_there_are() -> None:
     steps = re.findall(r"^\d\. (.*(?:\n   .*)*)", PAGE, re.MULTILINE)
     assert len(steps) > 20
