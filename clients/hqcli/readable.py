@@ -117,7 +117,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def mended_words(count: int, whose: str, store: str) -> str:
-    """That memory was wrong, and is right again."""
+    """Say that memory was wrong, and is right again."""
     return (
         f"the memory of {whose} differed from {store} in {plural(count, 'record')}, and was mended; its log names them"
     )

@@ -33,7 +33,7 @@ class CredentialFiles:
         return cls(**{field.name: environ.get(f"{prefix}{field.name.upper()}", "") for field in fields(cls)})
 
     def over(self, other: CredentialFiles) -> CredentialFiles:
-        """These files, with the other's for each kind that is not set; a certificate and its key stay together."""
+        """Return these files, with the other's where none is set; a certificate and its key stay together."""
         own = self if self.cert or self.key else other
         return CredentialFiles(self.ca or other.ca, own.cert, own.key, self.token_file or other.token_file)
 

@@ -120,7 +120,7 @@ class NannyClient(ControllerClient):
         return await self._ask(npb.ListServicesRequest(), npb.ListServicesResponse)
 
     async def service(self, service: str) -> npb.GetServiceResponse | Trouble:
-        """One, with the progress of its actions."""
+        """Get a service, with the progress of its actions."""
         return await self._ask(npb.GetServiceRequest(service_id=service), npb.GetServiceResponse)
 
     async def snapshots(self, service: str) -> npb.ListSnapshotsResponse | Trouble:
@@ -128,7 +128,7 @@ class NannyClient(ControllerClient):
         return await self._ask(npb.ListSnapshotsRequest(service_id=service), npb.ListSnapshotsResponse)
 
     async def snapshot(self, service: str, snapshot: str) -> npb.GetSnapshotResponse | Trouble:
-        """One, with its content."""
+        """Get a snapshot, with its content."""
         request = npb.GetSnapshotRequest(service_id=service, snapshot_id=snapshot)
         return await self._ask(request, npb.GetSnapshotResponse)
 
@@ -172,7 +172,7 @@ class WalleClient(ControllerClient):
         return await self._ask_pages(request, wpb.ListHostsResponse)
 
     async def host(self, host: str) -> wpb.GetHostResponse | Trouble:
-        """One, what would be done about it, and what is in the way."""
+        """Get a host, with its next repair and what blocks it."""
         return await self._ask(wpb.GetHostRequest(host=host), wpb.GetHostResponse)
 
     async def projects(self) -> wpb.ListProjectsResponse | Trouble:
@@ -180,7 +180,7 @@ class WalleClient(ControllerClient):
         return await self._ask_pages(wpb.ListProjectsRequest(), wpb.ListProjectsResponse)
 
     async def project(self, project: str) -> wpb.GetProjectResponse | Trouble:
-        """One, with its fuse."""
+        """Get a project, with its fuse."""
         return await self._ask(wpb.GetProjectRequest(project=project), wpb.GetProjectResponse)
 
     async def limits(self, project: str) -> wpb.GetLimitsResponse | Trouble:
@@ -201,7 +201,7 @@ class WalleClient(ControllerClient):
         return await self._ask_pages(wpb.ListScenariosRequest(open=only_open), wpb.ListScenariosResponse)
 
     async def scenario(self, scenario: str) -> wpb.GetScenarioResponse | Trouble:
-        """One, and who blocks it."""
+        """Get planned work, and who blocks it."""
         return await self._ask(wpb.GetScenarioRequest(scenario=scenario), wpb.GetScenarioResponse)
 
     async def settings(self) -> wpb.GetSettingsResponse | Trouble:

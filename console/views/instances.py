@@ -276,6 +276,6 @@ def are_cut(found: Iterable[tuple[str, admin_pb2.ListTransitionsResponse | Troub
 def moves_of(
     found: Iterable[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]],
 ) -> list[tuple[str, admin_pb2.Transition]]:
-    """All of them with their clusters, newest first."""
+    """Return all moves with their clusters, newest first."""
     listed = [(name, move) for name, answer in found if not isinstance(answer, Trouble) for move in answer.transitions]
     return sorted(listed, key=lambda pair: -seconds(pair[1].time))

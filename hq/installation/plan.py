@@ -52,7 +52,7 @@ class InstallationPlan:
 
     @property
     def machines(self) -> dict[str, str]:
-        """All of them, each once."""
+        """Return all machines, each once."""
         return {**self.hq, **self.etcd, **self.nodes}
 
     def check(self) -> None:

@@ -103,7 +103,7 @@ class Cache:
         return self._indexes.place(query, (page, self.epoch))
 
     def entries(self) -> Iterable[Entry]:
-        """All, in no order."""
+        """Return all entries, in no order."""
         return self._by_id.values()
 
     def nodes(self) -> int:

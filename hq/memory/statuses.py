@@ -62,7 +62,7 @@ class StatusDraft:
 
     @property
     def size_bytes(self) -> int:
-        """That of the statuses of all revisions."""
+        """The encoded size of the statuses of all revisions."""
         return self._status.ByteSize()
 
     def record(self, write_id: int, wall_ms: int) -> storage_pb2.StatusRecord:

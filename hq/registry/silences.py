@@ -56,7 +56,7 @@ class Silences:
         return answer
 
     def _silence(self, entry: Entry) -> service_pb2.InstanceSilence:
-        """That of the ready revision heard from last."""
+        """Return the silence of the ready revision that was heard from last."""
         deadlines, now = self._deadlines, self._clock.now()
         told = service_pb2.InstanceSilence(instance_id=entry.traits.id, uid=entry.traits.uid)
         keys = (RevisionKey(entry.traits.id, mark.id) for mark in entry.marks if mark.ready)

@@ -67,7 +67,7 @@ def ailing_instances(subject: ServiceContext, content: Content) -> set[Key]:
 
 
 def moved_instances(subject: ServiceContext, content: Content) -> set[Key]:
-    """Those that the snapshot brings to other nodes."""
+    """Return the instances that the snapshot moves to other nodes."""
     named = (key for key in content.placements if key in subject.instances)
     return {key for key in named if is_moved(content, key, subject.instances[key])}
 

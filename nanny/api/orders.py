@@ -77,7 +77,7 @@ class NannyOrders:
         return self._controller.records(kinds.SNAPSHOT)[kinds.of_snapshot(request.service_id, content.id)].snapshot
 
     async def _revision_id(self, service: str, content: Content) -> str:
-        """That of a snapshot that nodes may hold and that runs the same: a digest names only what is new."""
+        """Return the revision id of a held snapshot that runs the same, else the content's own."""
         record = self._controller.records(kinds.SERVICE)[service]
         active = [one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE]
         for known in filter(None, [*active, record.head, *(one.snapshot_id for one in record.snapshot)]):

@@ -67,7 +67,7 @@ class CmsLeave:
         return found if found.granted else await self._with_budgets(wanted.task, found)
 
     async def _with_budgets(self, task: str, answer: ApprovalAnswer) -> ApprovalAnswer:
-        """The refusal, with what its budgets have to do with it."""
+        """Add to a refusal which budgets caused it, and whether waiting is hopeless."""
         try:
             why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
         except grpc.aio.AioRpcError as error:

@@ -19,7 +19,7 @@ _MOST: Final = 256  # characters that are looked at
 
 
 def request_id() -> str:
-    """That of the current call; made up if its caller sent none. Empty outside of calls."""
+    """Return the id of the current call, made up if its caller sent none. Empty outside of calls."""
     call = CURRENT.get()
     return call.request_id if call is not None else ""
 

@@ -23,7 +23,7 @@ _NOT_FOUND: Final = 5
 
 
 def methods(services: Sequence[str], patience_s: float) -> list[Method]:
-    """Both versions; their messages are byte for byte the same. Services without a descriptor are not described."""
+    """Return the methods of both versions, whose messages have the same bytes. Services need a descriptor."""
     reflecting = Reflection([*filter(_is_known, services), *_SERVICES], patience_s)
     parsers = parse_proto(_REQUEST), parse_json(_REQUEST)
     return [Duplex(f"{name}/ServerReflectionInfo", *parsers, reflecting.run, OPEN) for name in _SERVICES]

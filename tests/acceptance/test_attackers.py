@@ -37,7 +37,7 @@ ATTACKERS: Final = {  # in this order: those of web change and delete what is th
 _LOOK_EVERY: Final = 100
 _STRANGERS: Final = ("none", "expi", "aud")  # nothing of theirs is let in
 _RARE: Final = "mo-2"  # it may report checks of one node, and nothing else
-# Said of both sides' things, so that whoever is shown one of the other's can be seen.
+# Written into the objects of both sides: one that shows up at the other side is a leak.
 SAID: Final = (
     ("hq", "hq.v1.InstanceService/UpdateInstance", lambda side: {
         "instance": {"meta": {"id": side.instance, "labels": {"said": f"{CANARY}-{side.service}"}}},

@@ -142,7 +142,7 @@ def _commit_s(results: Results, costs: MeasuredCosts) -> float:
 
 
 def _wake_s(results: Results, costs: MeasuredCosts) -> float:
-    """From the host agents' reports: what their calls took beyond the work for their heartbeats."""
+    """The processor time of a call that wakes a replica: host agents' calls, less the cost of their heartbeats."""
     share = _of_host_agent(results, "replica's processor") / 100
     calls = _of_host_agent(results, "calls that carried them")
     heartbeats = _of_host_agent(results, "heartbeats acknowledged")

@@ -45,7 +45,7 @@ def check_host(field: str, text: str) -> str:
 
 
 def check_patterns(field: str, words: Sequence[str]) -> Patterns:
-    """Those of a list; none: everything matches. Raises InvalidRequest: each is compared with each record."""
+    """Compile a list of patterns; none: everything matches. Raises InvalidRequest: too many to compare with records."""
     if len(words) > MAX_PATTERNS:
         raise invalid(field, f"{len(words)} patterns are too many: write at most {MAX_PATTERNS}")
     return Patterns(words or ["*"])

@@ -141,7 +141,7 @@ def _due(scenario: Scenario | None) -> list[str]:
 
 
 def _to_release(scenario: Scenario | None, held: Collection[str]) -> list[str]:
-    """Those that are held, and neither in work nor left to a person."""
+    """Return the held hosts that are neither in work nor left to a person."""
     if scenario is None or not held:
         return []
     kept: set[str] = set()
@@ -305,7 +305,7 @@ def _look_at(
 
 
 def _note_end(book: WalleTransaction, wanted: ScenarioHost, host: Host | None, scenario: Scenario) -> None:
-    """The work is done, or its operation is over without it."""
+    """Record that a host's work is done, or that its operation ended without it."""
     if host is not None and host.operation.id == wanted.operation_id:
         wanted.ended_ms = host.operation.since_ms if host.operation.stage == STAGE_VERIFYING else 0
         return

@@ -42,7 +42,7 @@ class FollowedInstances(FeedHandle):
 
     @property
     def known(self) -> Mapping[Key, KnownInstance]:
-        """All of them as they are now; replaced or changed by the next step."""
+        """All known instances. The next step replaces or changes this mapping."""
         return self._feed.roster.instances
 
     @property

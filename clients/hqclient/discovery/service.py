@@ -59,7 +59,7 @@ class Service(FeedHandle):
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All of them, including those marked as failing, in a stable order."""
+        """All endpoints, including those marked as failing, in a stable order."""
         return self._listing.endpoints
 
     @property

@@ -145,7 +145,7 @@ class Unpacking:
             if part == "..":
                 if not at:
                     raise BadMember(name, "is a link that leads out of the directory")
-                # `..` of a place that is not there could lead anywhere as soon as that is made, e.g. as a link.
+                # If the directory before `..` is made later, e.g. as a link, the path could lead anywhere.
                 if not self._path(at).is_dir():
                     raise BadMember(name, f"is a link by way of {'/'.join(at)!r}, which is not a directory here")
                 at = at[:-1]

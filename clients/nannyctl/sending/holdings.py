@@ -36,7 +36,7 @@ class InstanceReader:
         return {**found, **await self.read_instances(missing)}
 
     async def read_instances(self, ids: Sequence[str]) -> dict[str, HeldInstance]:
-        """Those of these instances that exist, by id."""
+        """Read these instances; return those that exist, by id."""
         found: dict[str, HeldInstance] = {}
         for some in _portions(ids):
             found |= await self._find(pb.InstanceFilter(instance_id=some))
