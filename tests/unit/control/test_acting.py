@@ -109,7 +109,7 @@ async def test_what_an_interrupted_run_left_behind_begins_no_effect_beside_the_n
         books.controller.loaded.clear()
         await asyncio.sleep(2.0)
         books.controller.loaded.set()
-        with pytest.raises(MayNotBegin, match="began its work anew"):
+        with pytest.raises(MayNotBegin, match="restarted its work"):
             intent.check()
         (await books.controller.intend(books.controller.change())).check()
 
