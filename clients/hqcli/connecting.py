@@ -26,7 +26,7 @@ def why_unreachable(address: str, files: CredentialFiles) -> str:
     where = (host, int(port))
     try:
         socket.getaddrinfo(*where, type=socket.SOCK_STREAM)
-    except OSError:
+    except (OSError, UnicodeError):  # the latter for labels that are empty or too long
         return f"the name {host} cannot be resolved: check its spelling"
     try:
         with socket.create_connection(where, _PATIENCE_S) as plain:

@@ -85,9 +85,8 @@ def why(answer: Answer, files: CredentialFiles, host: str = "127.0.0.1") -> str:
 
 
 def test_without_tls_each_cause_is_told() -> None:
-    assert why_unreachable("no-such-host.invalid:7071", PLAIN) == (
-        "the name no-such-host.invalid cannot be resolved: check its spelling"
-    )
+    for host in ("no-such-host.invalid", "hq..example", "x" * 64):  # the last two are no names at all
+        assert why_unreachable(f"{host}:7071", PLAIN) == f"the name {host} cannot be resolved: check its spelling"
     assert why_unreachable("127.0.0.1:1", PLAIN) == "nothing listens there: start it, or check the port"
     assert why(http1, PLAIN) == NOT_GRPC
     assert why(http2, PLAIN) == ""
