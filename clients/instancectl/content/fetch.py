@@ -68,7 +68,7 @@ def fetch(url: str, into: Path, what: str, cancel: Cancel, sources: Sources = AN
             reason = f"the server responded {error.code} {http.client.responses.get(error.code, '')}".rstrip()
         except urllib.error.URLError as error:
             final, reason = isinstance(error.reason, FileNotFoundError | NotOpened), str(error.reason)
-        except http.client.InvalidURL:
+        except (http.client.InvalidURL, ValueError):  # also a host that is no name, here or in a redirect
             final, reason = True, "not a valid URL"
         except (OSError, http.client.HTTPException) as error:
             final, reason = isinstance(error, FileNotFoundError | NotOpened), str(error) or type(error).__name__

@@ -49,7 +49,16 @@ def why_not(url: str, tmp_path: Path) -> str:
     return str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["http://user:canary@host/file", "http://127.0.0.1:1/a file?token=canary"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://user:canary@host/file",
+        "http://127.0.0.1:1/a file?token=canary",
+        "http://files..example/a?token=canary",
+        f"http://{'x' * 64}/a?token=canary",
+        "http://files\u200b.example/a?token=canary",
+    ],
+)
 def test_an_address_that_cannot_be_read_is_not_told_with_its_credentials(url: str, tmp_path: Path) -> None:
     assert why_not(url, tmp_path).endswith("not a valid URL")
 
