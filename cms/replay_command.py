@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from collections.abc import Iterator
 from datetime import datetime
@@ -19,6 +20,7 @@ from cms.ledger.limits import DomainLimits
 from cms.other_rules import Comparison, TaskCourse, compare
 from cms.records import budget_of
 from cms.replay import OtherRules, Repetition, repeat
+from cms.replay_picture import draw_comparison
 from cms.sites import BadSites, parse_sites
 from cmspb.v1 import cms_pb2, record_pb2
 from control.amounts import Amount
@@ -52,6 +54,9 @@ class _CmsRecorder(RecorderProcesses):
 @click.option("--sites", type=_FILE, default=None, help="File of sites and domain limits, likewise.")
 @click.option("--default-budget", default="10%", help="With --budgets: max_unavailable of services without one.")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", help="How to print it.")
+@click.option(
+    "--plot", type=click.Path(path_type=Path), default=None, help="Draw what comes otherwise into this SVG file."
+)
 @controller_options(RECORDER, _CmsRecorder)
 def replay(
     recorder: _CmsRecorder,
@@ -61,6 +66,7 @@ def replay(
     sites: Path | None,
     default_budget: str,
     output: str,
+    plot: Path | None,
 ) -> None:
     """Decide what a recorder has of the ledger again.
 
@@ -68,6 +74,10 @@ def replay(
     it says which tasks would have been granted at other times. See docs/cms.md.
     """
     other = _other_rules(budgets, windows, sites, default_budget)
+    if plot is not None and not os.access(plot.parent, os.W_OK):
+        raise click.UsageError(f"--plot: {plot} cannot be written: give a file in a folder that this user may write to")
+    if plot is not None and other == OtherRules():
+        raise click.UsageError("--plot shows what other rules change: give --budgets, --windows or --sites")
     now_s = SystemClock().wall_ms() / 1_000
 
     async def work() -> Exit:
@@ -79,7 +89,10 @@ def replay(
             return Exit.NOT_FOUND
         if other == OtherRules():
             return _print_repetition(repeat(_entries(record)), output)
-        _print_comparison(compare(lambda: _entries(record), other, now_s), output)
+        made = compare(lambda: _entries(record), other, now_s)
+        if plot is not None:
+            plot.write_text(draw_comparison(made, made.moved()[:_MOST_SHOWN]))
+        _print_comparison(made, output)
         return Exit.OK
 
     recorder.run(work())

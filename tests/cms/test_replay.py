@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import fields
+from xml.etree import ElementTree
 
 import pytest
 
@@ -17,6 +18,7 @@ from cms.ledger.states import State
 from cms.ledger.tasks import Need, Task
 from cms.other_rules import compare
 from cms.replay import OtherRules, Repetition, repeat
+from cms.replay_picture import draw_comparison
 from cmspb.v1 import record_pb2
 from control.amounts import Amount
 from tests.cms.histories import History
@@ -188,6 +190,17 @@ async def test_another_budget_would_have_granted_at_other_times(
     assert (made.diverged_s is None) is (allowed == other)
     assert made.budgets["web"].recorded == 0
     assert made.budgets["web"].other == 0
+
+
+async def test_the_picture_shows_each_task_on_both_sides_and_where_the_estimate_begins() -> None:
+    record = await Web("3").record()
+    made = compare(lambda: record, OtherRules(budgets=Budgets([web_budget("1")])), 3_600.0)
+    drawn = ElementTree.fromstring(draw_comparison(made, made.moved()))
+    words = ["".join(one.itertext()) for one in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert [one for one in words if "reboot" in one] == ["t1, reboot", "t2, reboot"]
+    assert "an estimate from here" in words
+    held = [one for one in drawn.iter("{http://www.w3.org/2000/svg}path") if one.get("stroke-width")]
+    assert len(held) == 4  # two tasks, recorded and otherwise
 
 
 def test_all_that_a_decision_looks_at_is_recorded() -> None:
