@@ -18,7 +18,7 @@ def draw_comparison(made: Comparison, courses: Sequence[TaskCourse]) -> str:
     """Two lines for each of the tasks: above as recorded, below with the other rules; thin while it waits."""
     height = _HEAD + _ROW * len(courses) + 20
     box, words = (
-        f"0 0 {_NAMES + _WIDTH + 20} {height}",
+        f"0 0 {_NAMES + _WIDTH + 50} {height}",
         f"{len(courses)} tasks that come otherwise under the other rules",
     )
     parts = [
