@@ -13,7 +13,7 @@ from console.pages.hosts import host_of
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views.instances import row
 from console.views.locations import answers_except_silent, locations, silent
-from console.views.readiness import wanted_of
+from console.views.readiness import SORTS, wanted_of
 from console.views.urls import url
 from console.views.words import plural
 from hqpb.v1 import admin_pb2
@@ -39,20 +39,22 @@ class NodePages:
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
-        """Nodes that lack instances first; the guards."""
+        """Nodes that lack instances first, or by another column; the guards."""
         counted, planned, guards = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_NODE), self._registry.suspensions(), self._registry.guards()
         )
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in good(counted, pb.CountInstancesResponse()).groups if wanted in one.key.lower()]
-        groups.sort(key=lambda one: (one.ready - wanted_of(one), one.key))
+        sort = visit.query.get("sort", "")
+        groups.sort(key=SORTS.get(sort, SORTS["lacking"]))
         size = visit.number("show", _ROWS, 5_000)
         shown = {
             "nodes": groups[:size],
             "wanted_of": wanted_of,
             "total": len(groups),
-            "more": url("nodes", q=wanted, show=size * 5) if len(groups) > size else "",
+            "more": url("nodes", q=wanted, sort=sort, show=size * 5) if len(groups) > size else "",
             "q": wanted,
+            "sort": sort,
             "planned": _suspensions_by_node(planned),
             "guards": [(name, None if isinstance(g, Trouble) else g.guard, g) for name, g in guards],
             "may_operate": await self._registry.may_operate(),

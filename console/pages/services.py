@@ -16,7 +16,7 @@ from console.views.disruptions import totals as totals_of
 from console.views.instances import last_output, moves_of, row
 from console.views.locations import LocationRow, answers_except_silent, locations
 from console.views.locations import silent as silent_in
-from console.views.readiness import common_reasons, floor_of, is_lacking, unseen, wanted_of
+from console.views.readiness import SORTS, common_reasons, floor_of, is_lacking, unseen, wanted_of
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
@@ -51,7 +51,7 @@ class ServicePages:
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
-        """Each service with ready of wanted, those that lack the most first."""
+        """Each service with ready of wanted, those that lack the most first, or by another column."""
         counted, budgets = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets())
         known = good(budgets, cpb.ListBudgetsResponse())
         floors, held = floors_of(known), held_of(known)
@@ -60,15 +60,18 @@ class ServicePages:
         wanted = name.lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
         lacks = {one.key: is_lacking(one, floors.get(one.key), held.get(one.key, 0)) for one in groups}
-        groups.sort(key=lambda one: (not lacks[one.key], one.ready - wanted_of(one), one.key))
+        groups.sort(key=lambda one: (not lacks[one.key], *SORTS["lacking"](one)))
+        if (sort := visit.query.get("sort", "")) in SORTS:
+            groups.sort(key=SORTS[sort])
         size = visit.number("show", 200, 5_000)
         totals, silent = totals_of(known), silent_in(counted)
         shown = {
             "unseen": lambda one: unseen(one, totals, silent),
             "services": groups[:size],
             "total": len(groups),
-            "more": url("services", q=name, show=size * 5) if len(groups) > size else "",
+            "more": url("services", q=name, sort=sort, show=size * 5) if len(groups) > size else "",
             "q": name,
+            "sort": sort,
             "is_new": bool(name) and all(one.key != name for one in counts.groups),
             "fault": "" if is_id(name) else ID_RULE,
             "floor_of": lambda one: floor_of(one, floors.get(one.key)),

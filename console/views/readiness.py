@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
@@ -33,6 +33,16 @@ def totals(counts: Sequence[pb.InstanceCount]) -> dict[str, int]:
 def wanted_of(one: pb.InstanceCount) -> int:
     """How many shall be ready: all but those that were stopped, or are prepared only."""
     return one.total - one.not_wanted
+
+
+SORTS: Final[Mapping[str, Callable[[pb.InstanceCount], tuple[int, str]]]] = MappingProxyType(
+    {  # by the word of the query
+        "name": lambda one: (0, one.key),
+        "ready": lambda one: (-one.ready, one.key),
+        "lacking": lambda one: (one.ready - wanted_of(one), one.key),
+        "unreported": lambda one: (-one.unknown, one.key),
+    }
+)
 
 
 def floor_of(one: pb.InstanceCount, budgeted: int | None) -> int:

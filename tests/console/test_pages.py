@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import AsyncIterator
 
 import pytest
@@ -181,3 +182,16 @@ async def test_the_guard_is_released_and_forced_with_a_reason(at: Cloud) -> None
     assert guard.override.kind == pb.GUARD_OVERRIDE_KIND_FORCE
     assert guard.override.reason == "rack move"
     assert "forced to hold" in (await at.browser.get("/")).text
+
+
+async def test_services_and_nodes_are_sorted_by_the_column_that_is_asked_for(at: Cloud) -> None:
+    for path, first in (
+        ("/services", "cart"),
+        ("/services?sort=name", "cart"),
+        ("/services?sort=ready", "web"),
+        ("/nodes?sort=name", "node-0"),
+    ):
+        page = (await at.browser.get(path)).text
+        assert re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)[0] == first, path
+    page = (await at.browser.get("/services?sort=lacking&q=c")).text
+    assert 'aria-sort="descending"><a href="/services?q=c&amp;sort=lacking">Lacking</a>' in page
