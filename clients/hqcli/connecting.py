@@ -29,15 +29,25 @@ def why_unreachable(address: str, files: CredentialFiles) -> str:
     except (OSError, UnicodeError):  # the latter for labels that are empty or too long
         return f"the name {host} cannot be resolved: check its spelling"
     try:
-        with socket.create_connection(where, _PATIENCE_S) as plain:
-            if files.tls:
-                return _why_no_tls(plain, host, files)
-            why = _why_not_grpc(plain)
-        return "it speaks TLS: give --ca" if why and _speaks_tls(where) else why
+        plain = socket.create_connection(where, _PATIENCE_S)
     except ConnectionRefusedError:
         return "nothing listens there: start it, or check the port"
     except TimeoutError:
         return "it does not answer in time: check that the machine is on, and that no firewall is between"
+    except OSError as error:
+        return f"{error.strerror or error}: check the network"
+    with plain:
+        return _why_no_talk(plain, where, files)
+
+
+def _why_no_talk(plain: socket.socket, address: tuple[str, int], files: CredentialFiles) -> str:
+    try:
+        if files.tls:
+            return _why_no_tls(plain, address[0], files)
+        why = _why_not_grpc(plain)
+        return "it speaks TLS: give --ca" if why and _speaks_tls(address) else why
+    except TimeoutError:
+        return "it takes connections and says nothing: look at its process, or check the port"
     except OSError as error:
         return f"{error.strerror or error}: check the network"
 
@@ -45,8 +55,10 @@ def why_unreachable(address: str, files: CredentialFiles) -> str:
 def _why_not_grpc(stream: socket.socket) -> str:
     try:
         stream.sendall(_BEGIN)
-        head = stream.recv(_HEAD)
-    except (ConnectionError, TimeoutError):
+        head = b""
+        while len(head) < _HEAD and (more := stream.recv(_HEAD - len(head))):
+            head += more
+    except ConnectionError:
         return NOT_GRPC
     return "" if len(head) == _HEAD and head[3] == _SETTINGS else NOT_GRPC
 

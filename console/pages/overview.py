@@ -152,6 +152,7 @@ class ControllerProblems:
         known = good(listed, npb.ListServicesResponse()).service
         failed = failed_services(known)[:_EXPLAINED]
         answers = await asyncio.gather(*map(nanny.rollout, failed))
+        found += views.trouble_problems(troubles(*answers))
         ran = {one: good(answer, npb.GetRolloutResponse()).rollout for one, answer in zip(failed, answers, strict=True)}
         return [*found, *nanny_problems(known, None if isinstance(control, Trouble) else control.control, ran)]
 

@@ -171,13 +171,14 @@ def _step_rows(
 ) -> Iterator[StepRow]:
     """All steps while it is under way; afterwards those that had begun."""
     total = sum(one.total for one in action.location)
+    is_open = rollout.order.outcome == pb.ORDER_OUTCOME_OPEN  # the service may not have been heard
     planned = list(action.step) or [one.step for one in rollout.step]
     instances, weight = 0.0, 100.0
     for number, step in enumerate(planned, 1):
         record = rollout.step[number - 1] if number <= len(rollout.step) else pb.RolloutStepRecord(step=step)
-        is_now = number == action.step_number
         begun = record.HasField("begin_time")
         past = record.HasField("end_time") or (action.step_number > number)
+        is_now = number == action.step_number or (is_open and begun and not past)
         instances = _percent(step.instances, total) if step.instances else instances
         weight = _percent(step.weight, 0) if step.weight else weight
         check = checks.get(step.check, pb.RolloutCheck())

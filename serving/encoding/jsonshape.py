@@ -7,11 +7,14 @@ its names, and it stops at the first fault without always saying where that is.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, cast
 
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.field_mask_pb2 import FieldMask
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from serving.errors import Violation
 
@@ -21,14 +24,14 @@ _OBJECT: Final = "a JSON object"
 _UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
 _NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and nothing else that Python reads as one
 # What protobuf has a JSON form of its own for, and that form; json_format's own messages speak of Python.
-_FORMS: Final[dict[str, tuple[re.Pattern[str], str]]] = {
+_FORMS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     "google.protobuf.Timestamp": (
-        re.compile(r"\d{4}-(0\d|1[012])-[0-3]\dT[012]\d(:[0-5]\d){2}(\.\d{1,9})?(Z|[-+]\d\d:\d\d)", re.ASCII),
+        lambda text: Timestamp().FromJsonString(text),
         'a time such as "2026-01-31T09:30:00Z"',
     ),
-    "google.protobuf.Duration": (re.compile(r"-?\d{1,12}(\.\d{1,9})?s", re.ASCII), 'seconds, such as "90s" or "1.5s"'),
+    "google.protobuf.Duration": (lambda text: Duration().FromJsonString(text), 'seconds, such as "90s" or "1.5s"'),
     "google.protobuf.FieldMask": (
-        re.compile(r"[a-zA-Z0-9.,]*", re.ASCII),
+        lambda text: FieldMask().FromJsonString(text),
         'names of fields as JSON has them, such as "meta.labels,spec.nodeName"',
     ),
 }
@@ -74,12 +77,15 @@ def _of_message(value: Any, descriptor: Descriptor, path: str) -> Iterator[Viola
 
 
 def _of_well_known(value: Any, name: str, path: str) -> Iterator[Violation]:
-    form, expected = _FORMS.get(name, (None, ""))
-    if form is None:
+    read, expected = _FORMS.get(name, (None, ""))
+    if read is None:
         return
     if not isinstance(value, str):
         yield _mismatch(path, value, expected)
-    elif not form.fullmatch(value):
+        return
+    try:
+        read(value)
+    except ValueError:  # FieldMask's and Duration's errors are ValueErrors, too
         yield Violation(path, f"{value[:_MAX_NAME]!r} is not {expected}")
 
 

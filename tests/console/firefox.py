@@ -9,7 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
 
@@ -126,24 +126,29 @@ async def firefox(base: str, width: int = 1440, *, is_dark: bool = False) -> Asy
             stdout=asyncio.subprocess.DEVNULL,
             stderr=asyncio.subprocess.PIPE,
         )
+        assert process.stderr is not None
         try:
-            address = await asyncio.wait_for(_address(process), _WAIT_S)
+            address = await asyncio.wait_for(_address(process.stderr), _WAIT_S)
+            draining = asyncio.create_task(process.stderr.read())  # a full pipe would stop it
             async with connect(f"{address}/session", max_size=_MOST_BYTES, proxy=None) as socket:
                 shown = Firefox(socket, base)
                 await shown.begin(width)
                 yield shown
+            draining.cancel()
         finally:
-            process.terminate()
+            with suppress(ProcessLookupError):
+                process.terminate()
             try:
-                await asyncio.wait_for(process.communicate(), 20)
+                await asyncio.wait_for(process.wait(), 20)
             except TimeoutError:
                 process.kill()
                 await process.wait()
 
 
-async def _address(process: asyncio.subprocess.Process) -> str:
-    assert process.stderr is not None
-    async for line in process.stderr:
+async def _address(said: asyncio.StreamReader) -> str:
+    lines: list[bytes] = []
+    async for line in said:
         if found := re.search(rb"BiDi listening on (ws://\S+)", line):
             return found[1].decode()
-    raise AssertionError("Firefox ended before it listened")
+        lines.append(line)
+    raise AssertionError(f"Firefox ended before it listened: {b''.join(lines[-20:]).decode(errors='replace')}")

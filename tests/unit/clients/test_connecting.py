@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
@@ -106,6 +107,21 @@ def test_who_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
             assert "it does not answer in time: check that the machine is on" in why_unreachable(
                 f"127.0.0.1:{address[1]}", PLAIN
             )
+
+
+def test_a_server_that_hangs_and_one_that_answers_in_parts_are_told_apart_from_what_is_not_grpc(
+    authority: Authority, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def in_parts(stream: socket.socket) -> None:
+        for part in (SETTINGS[:4], SETTINGS[4:]):
+            stream.sendall(part)
+            time.sleep(0.05)
+        stream.recv(100)
+
+    assert why(in_parts, PLAIN) == ""
+    monkeypatch.setattr("hqcli.connecting._PATIENCE_S", 0.2)
+    for files in (PLAIN, CredentialFiles(ca=str(authority.cert))):
+        assert why(lambda stream: time.sleep(0.5), files).startswith("it takes connections and says nothing")
 
 
 def test_with_tls_each_cause_is_told(authority: Authority, stranger: Authority) -> None:

@@ -184,7 +184,9 @@ def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
     [
         ({"meta": {"creationTime": "yesterday"}}, "'yesterday' is not a time such as "),
         ({"meta": {"creationTime": "2026-13-01T00:00:00Z"}}, "'2026-13-01T00:00:00Z' is not a time such as "),
+        ({"meta": {"creationTime": "2026-02-30T00:00:00Z"}}, "'2026-02-30T00:00:00Z' is not a time such as "),
         ({"meta": {"creationTime": 5}}, "expected a time such as "),
+        ({"spec": {"liveness": {"timeout": "999999999999s"}}}, "'999999999999s' is not seconds, such as "),
         ({"spec": {"liveness": {"timeout": "5m"}}}, "'5m' is not seconds, such as "),
         ({"spec": {"liveness": {"timeout": {}}}}, "expected seconds, such as "),
     ],
@@ -192,3 +194,9 @@ def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
 def test_times_and_durations_are_refused_in_words_of_json(sent: dict[str, Any], wanted: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(wanted)):
         create(json.dumps({"instance": sent}).encode())
+
+
+@pytest.mark.parametrize("mask", ["*", "", "meta.labels,spec.nodeName"])
+def test_a_field_mask_may_be_everything_nothing_or_names(mask: str) -> None:
+    paths = parse_json(service_pb2.UpdateInstanceRequest)(json.dumps({"updateMask": mask}).encode()).update_mask.paths
+    assert list(paths) == [{"spec.nodeName": "spec.node_name"}.get(one, one) for one in mask.split(",") if one]
