@@ -28,7 +28,7 @@ def draw_comparison(made: Comparison, courses: Sequence[TaskCourse]) -> str:
     ]
     for number, one in enumerate(courses):
         top = _HEAD + _ROW * number
-        parts.append(f'<text x="4" y="{top + 14}" fill="{_INK}">{escape(_shortened(one))}</text>')
+        parts.append(f'<text x="4" y="{top + 14}" fill="{_INK}">{escape(_short_label(one))}</text>')
         parts += _line(made, one, one.granted_s, top + 7, _RECORDED)
         parts += _line(made, one, one.other_granted_s, top + 15, _OTHER)
     return "\n".join([*parts, "</svg>"])
@@ -63,6 +63,6 @@ def _x(made: Comparison, at_s: float) -> float:
     return _NAMES + _WIDTH * within / ((made.until_s - made.since_s) or 1.0)
 
 
-def _shortened(one: TaskCourse) -> str:
+def _short_label(one: TaskCourse) -> str:
     words = f"{one.task.id}, {one.task.action}"
     return words if len(words) <= 40 else words[:39] + "…"

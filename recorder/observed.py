@@ -62,7 +62,7 @@ class ObservedLocation:
         """`recorded`: the instances by id, as the record has them."""
         self.cluster = cluster
         self._shown = Shown()
-        self._recorded = encoded(recorded)
+        self._recorded = encode_all(recorded)
         self._is_resumed = False  # the stream goes on from before: what was missed comes after its SYNCED
 
     def __len__(self) -> int:
@@ -93,7 +93,7 @@ class ObservedLocation:
 
     def start_from(self, recorded: Mapping[str, instance_pb2.Instance]) -> None:
         """The record could not be written and is behind: go on from what it has."""
-        self._recorded = encoded(recorded)
+        self._recorded = encode_all(recorded)
 
     def difference(self, now_ms: int) -> list[Row]:
         """Return what the watch shows and the record lacks."""
@@ -141,7 +141,7 @@ class ObservedLocation:
         )
 
 
-def encoded(instances: Mapping[str, instance_pb2.Instance]) -> dict[str, bytes]:
+def encode_all(instances: Mapping[str, instance_pb2.Instance]) -> dict[str, bytes]:
     """A tenth of what the messages take in memory."""
     return {id_: one.SerializeToString() for id_, one in instances.items()}
 

@@ -29,10 +29,13 @@ _FORMS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
         lambda text: Timestamp().FromJsonString(text),
         'a time such as "2026-01-31T09:30:00Z"',
     ),
-    "google.protobuf.Duration": (lambda text: Duration().FromJsonString(text), 'seconds, such as "90s" or "1.5s"'),
+    "google.protobuf.Duration": (
+        lambda text: Duration().FromJsonString(text),
+        'a duration in seconds, such as "90s" or "1.5s"',
+    ),
     "google.protobuf.FieldMask": (
         lambda text: FieldMask().FromJsonString(text),
-        'names of fields as JSON has them, such as "meta.labels,spec.nodeName"',
+        'a list of field names in lowerCamelCase, such as "meta.labels,spec.nodeName"',
     ),
 }
 _SCALARS: Final[dict[int, tuple[tuple[type, ...], str]]] = {

@@ -84,10 +84,13 @@ BAD = {
     ),
     "nested 60 deep": Bad(b'{"read":' * 60 + b"1" + b"}" * 60, 400, "invalid_argument", ""),
     "a bad field mask": Bad(
-        b'{"fieldMask":17}', 400, "invalid_argument", "field_mask: expected names of fields as JSON has them"
+        b'{"fieldMask":17}', 400, "invalid_argument", "field_mask: expected a list of field names in lowerCamelCase"
     ),
     "a field mask in the proto's names": Bad(
-        b'{"fieldMask":"meta.service_id"}', 400, "invalid_argument", "field_mask: 'meta.service_id' is not names"
+        b'{"fieldMask":"meta.service_id"}',
+        400,
+        "invalid_argument",
+        "field_mask: 'meta.service_id' is not a list of field names",
     ),
     "truncated protobuf": Bad(b"\x0a\x05ab", 400, "invalid_argument", "not a valid binary hq.v1.Get", PROTO),
     "random protobuf": Bad(b"\xff" * 40, 400, "invalid_argument", "not a valid binary", PROTO),

@@ -7,6 +7,8 @@ from google.protobuf.descriptor import MethodDescriptor
 
 from cmspb.v1 import cms_pb2
 from control.paging import MAX_PAGE_BYTES, page_of_records
+from hqclient.errors import HqApiError
+from hqclient.pages import ask_pages
 from wallepb.v1 import service_pb2
 from wallepb.v1.project_pb2 import Scenario
 
@@ -36,3 +38,11 @@ def test_every_list_has_pages(method: MethodDescriptor) -> None:
     asked, answered = method.input_type.fields_by_name, method.output_type.fields_by_name
     assert {"page_size", "page_token"} <= {*asked}
     assert "next_page_token" in answered
+
+
+async def test_a_list_that_never_ends_is_refused() -> None:
+    async def ask(_: service_pb2.ListScenariosRequest) -> service_pb2.ListScenariosResponse:
+        return service_pb2.ListScenariosResponse(next_page_token="again")
+
+    with pytest.raises(HqApiError, match="does not end"):
+        await ask_pages(ask, service_pb2.ListScenariosRequest())

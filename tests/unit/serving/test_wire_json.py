@@ -186,9 +186,12 @@ def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
         ({"meta": {"creationTime": "2026-13-01T00:00:00Z"}}, "'2026-13-01T00:00:00Z' is not a time such as "),
         ({"meta": {"creationTime": "2026-02-30T00:00:00Z"}}, "'2026-02-30T00:00:00Z' is not a time such as "),
         ({"meta": {"creationTime": 5}}, "expected a time such as "),
-        ({"spec": {"liveness": {"timeout": "999999999999s"}}}, "'999999999999s' is not seconds, such as "),
-        ({"spec": {"liveness": {"timeout": "5m"}}}, "'5m' is not seconds, such as "),
-        ({"spec": {"liveness": {"timeout": {}}}}, "expected seconds, such as "),
+        (
+            {"spec": {"liveness": {"timeout": "999999999999s"}}},
+            "'999999999999s' is not a duration in seconds, such as ",
+        ),
+        ({"spec": {"liveness": {"timeout": "5m"}}}, "'5m' is not a duration in seconds, such as "),
+        ({"spec": {"liveness": {"timeout": {}}}}, "expected a duration in seconds, such as "),
     ],
 )
 def test_times_and_durations_are_refused_in_words_of_json(sent: dict[str, Any], wanted: str) -> None:
