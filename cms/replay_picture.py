@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import datetime
+from html import escape
 from typing import Final
-from xml.sax.saxutils import escape
 
 from cms.other_rules import Comparison, TaskCourse
 
