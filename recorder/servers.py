@@ -17,8 +17,7 @@ from grpc import aio
 
 from cmspb.v1 import record_pb2, record_stubs
 from hqclient import Credentials
-from hqclient.errors import connection_words
-from hqclient.links import insecure_channel
+from hqclient.errors import decode
 from hqclient.pages import ask_pages
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1 import service_stubs as nanny_stubs
@@ -71,13 +70,18 @@ class ServerProcesses:
     """Channels to all processes of one server."""
 
     def __init__(self, addresses: Sequence[str], credentials: Credentials | None = None) -> None:
+        self._credentials = credentials or Credentials()
+        self.metadata: Callable[[], Any] = self._credentials.metadata
         self._addresses = addresses
-        self._open = credentials.channel if credentials is not None else insecure_channel
-        self.metadata: Callable[[], Any] = credentials.metadata if credentials is not None else tuple
 
-    async def channels(self, stack: AsyncExitStack) -> list[aio.Channel]:
-        """A channel to each, as long as the stack is open."""
-        return [await stack.enter_async_context(self._open(address)) for address in self._addresses]
+    async def channels(self, stack: AsyncExitStack) -> dict[str, aio.Channel]:
+        """A channel to each, by its address, as long as the stack is open."""
+        open_channel = self._credentials.channel
+        return {address: await stack.enter_async_context(open_channel(address)) for address in self._addresses}
+
+    async def why_failed(self, address: str, error: aio.AioRpcError) -> str:
+        """Why a call to one of them failed."""
+        return (await self._credentials.explain(decode(error, address))).message
 
 
 class StreamedSource:
@@ -102,14 +106,14 @@ class StreamedSource:
             channels = await self._processes.channels(stack)
             while True:
                 reasons = []
-                for channel in channels:
-                    while not (reason := await self._follow(channel, feed)):
+                for address, channel in channels.items():
+                    while not (reason := await self._follow(address, channel, feed)):
                         pass  # a day ended: the next one begins at once, with the same process
                     reasons.append(reason)
                 feed.lose_server(self.server, next((one for one in reasons if "does not lead" not in one), reasons[0]))
                 await asyncio.sleep(_RETRY_S)  # what is missed meanwhile is behind a gap
 
-    async def _follow(self, channel: aio.Channel, feed: ServerFeed) -> str:
+    async def _follow(self, address: str, channel: aio.Channel, feed: ServerFeed) -> str:
         """Follow one process; return why that ended, empty: a day did, and each day begins with all there is."""
         call = self._call(channel, tuple(self._processes.metadata()))
         day, is_heard, why = feed.now_ms() // DAY_MS, False, "it ended the stream"
@@ -121,7 +125,7 @@ class StreamedSource:
                 if feed.now_ms() // DAY_MS != day:
                     return ""
         except aio.AioRpcError as error:
-            why = connection_words(error.details() or "")
+            why = await self._processes.why_failed(address, error)
         except TimeoutError:
             why = "it is silent"
         finally:
@@ -194,13 +198,11 @@ class PolledSource:
             channels = await self._processes.channels(stack)
             while True:
                 try:
-                    await _first(channels, lambda channel: self._poll_or_forget(channel, feed, since_ms))
+                    await _first([*channels.values()], lambda channel: self._poll_or_forget(channel, feed, since_ms))
                 except (aio.AioRpcError, TimeoutError) as error:
-                    why = (
-                        connection_words(error.details() or "")
-                        if isinstance(error, aio.AioRpcError)
-                        else "it does not answer in time"
-                    )
+                    why = "it does not answer in time"
+                    if isinstance(error, aio.AioRpcError):
+                        why = await self._processes.why_failed([*channels][-1], error)
                     feed.lose_server(self.server, f"{self.server} cannot be followed: {why}")
                 await asyncio.sleep(self._every_s)
 

@@ -96,7 +96,7 @@ class Processes:
             try:
                 yield channel, tuple(credentials.metadata())
             except grpc.aio.AioRpcError as error:
-                raise decode(error, address) from None
+                raise await credentials.explain(decode(error, address)) from None
 
     def channels(self, credentials: Credentials) -> ChannelFactory:
         """How to open a channel to an address."""
@@ -125,7 +125,7 @@ class Processes:
     def report_failure(self, error: HqApiError, *, writing: bool) -> Exit:
         """Say on stderr why a call failed; return the exit code for it."""
         code = self.exit_code(error, writing=writing)
-        message = self.controller.unreachable(error, self.credentials) if is_away(error) else error.message
+        message = self.controller.unreachable(error) if is_away(error) else error.message
         advice = denial_advice(error)
         message += f"; {advice}" if advice else ""
         complainer(self.program)(message + (_UNSURE if code is Exit.OUTCOME_UNKNOWN else ""))

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from hqcli.connecting import why_unreachable
 from hqcli.contexts import BadContextFile, Context, config_path, load
 from hqcli.options import FILES, DurationParam, address_of, credential_flags
 from hqclient.credential_files import CredentialFiles
@@ -71,18 +70,15 @@ class ControllerOption:
         addresses = self._addresses(given or from_environment or self.default)
         return Whom(addresses, CredentialFiles.from_environment(prefix=self.prefix), None)
 
-    def unreachable(self, error: HqApiError, files: CredentialFiles) -> str:
+    def unreachable(self, error: HqApiError) -> str:
         """The message if no process answered: what happened, and what to do."""
         where = f"{self.name} at {error.endpoint}"
         others = f"name another with {self.flag} or {self.variable}"
+        why = error.message.rpartition("last error: ")[2]
+        reason = why.removeprefix(f"cannot connect to {error.endpoint}: ")
         if error.code.name == "DEADLINE_EXCEEDED":
-            return f"{where} did not respond in time: raise --timeout, or {others}"
-        if "Connection refused" in error.message:
-            return f"{where} refuses connections: start it, or {others}"
-        reason = "" if error.sent else why_unreachable(error.endpoint, files)
-        reason = reason or error.message.rpartition("last error: ")[2].removeprefix(
-            f"cannot connect to {error.endpoint}: "
-        )
+            found = f" ({reason})" if reason != why else ""
+            return f"{where} did not respond in time{found}: raise --timeout, or {others}"
         return f"{where} cannot be reached ({reason}): {others}"
 
     def _context(self, name: str) -> Context | None:

@@ -22,7 +22,7 @@ from hqclient.clock import ClientClock, MonotonicClock
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError, Violation
-from hqclient.links import ChannelFactory, insecure_channel, never_renewed
+from hqclient.links import ChannelFactory, never_renewed, unknown_cause
 from hqclient.own_writes import OwnWrites
 from hqclient.pool import Pool, Replicas
 from hqclient.reads import STRONG, ReadCalls
@@ -108,12 +108,14 @@ class Client(ReadCalls, WriteCalls, ReportCalls):
             first_backoff_s=self._settings.first_probe_s,
             max_backoff_s=self._settings.max_probe_s,
         )
+        connecting = credentials or Credentials()
         self._pool = Pool(
             replicas,
-            channel_factory or (credentials.channel if credentials else insecure_channel),
+            channel_factory or connecting.channel,
             self._clock,
             connect_timeout_s=self._settings.connect_timeout_s,
             version=credentials.version if credentials else never_renewed,
+            why=connecting.why_unreachable if credentials or channel_factory is None else unknown_cause,
         )
         self._metadata = _both(credentials, metadata)
         if credentials is not None:

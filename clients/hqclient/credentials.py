@@ -9,6 +9,7 @@ error, log line or repr.
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import logging
 import os
@@ -23,7 +24,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import grpc
 
+from hqclient.connecting import why_unreachable
 from hqclient.credential_files import BadCredentials, CredentialFiles
+from hqclient.errors import HqApiError
 from hqclient.links import CHANNEL_OPTIONS
 
 log = logging.getLogger(__name__)
@@ -31,6 +34,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _CHECK_EVERY_S: Final = 1.0
+_PLAIN: Final = CredentialFiles()
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
@@ -56,6 +60,7 @@ class Credentials:
     """Opens channels and makes metadata for each call, from the current files.
 
     Args:
+        files: none: plain text, without authentication.
         prefix: how the flags begin that name the files, for errors: `--hq-` of --hq-ca.
         now: seconds, from any clock; files are checked at most once a second.
 
@@ -64,7 +69,7 @@ class Credentials:
     """
 
     def __init__(
-        self, files: CredentialFiles, now: Callable[[], float] = time.monotonic, *, prefix: str = "--"
+        self, files: CredentialFiles = _PLAIN, now: Callable[[], float] = time.monotonic, *, prefix: str = "--"
     ) -> None:
         self.files, self._prefix = files, prefix
         if bool(files.cert) != bool(files.key):
@@ -119,6 +124,18 @@ class Credentials:
         if self._context is None or self._context[0] is not tls:
             self._context = tls, tls.context()
         return self._context[1]
+
+    def why_unreachable(self, address: str) -> str:
+        """Why there is no connection to an address, with these files; empty: there could be one now. It blocks."""
+        return why_unreachable(address, self.files, self._prefix)
+
+    async def explain(self, error: HqApiError) -> HqApiError:
+        """The same error; if it says that nobody answered, then also why."""
+        if error.from_hq or (error.sent and error.code is not grpc.StatusCode.DEADLINE_EXCEEDED):
+            return error
+        if why := await asyncio.to_thread(self.why_unreachable, error.endpoint):
+            error.reword(f"cannot connect to {error.endpoint}: {why}")
+        return error
 
     def metadata(self) -> Sequence[tuple[str, str]]:
         """Return the metadata that is sent with each call."""

@@ -38,19 +38,6 @@ _REFUSED: Final = re.compile(
 _UNRESOLVED: Final = re.compile(
     r"(?:errors resolving|DNS resolution failed for) (\S+): (?:\[.*lookup error: ?|.*: )?(.+?)\]?"
 )
-# What a channel says of a handshake that failed, by a part of it, and what it means; the first that fits.
-_HANDSHAKES: Final = (
-    ("http1.x server", "what answers there is not gRPC"),
-    ("Failed parsing HTTP/2", "what answers there is not gRPC"),
-    ("missing selected ALPN", "what answers there is not gRPC"),
-    ("WRONG_VERSION_NUMBER", "it does not speak TLS"),
-    ("certificate has expired", "its certificate has expired"),
-    ("certificate is not yet valid", "its certificate is not valid yet"),
-    ("Hostname Verification", "its certificate is for another name"),
-    ("Peer name", "its certificate is for another name"),
-    ("CERTIFICATE_VERIFY_FAILED", "its certificate is not from the CA that is trusted here"),
-    ("TSI_DATA_CORRUPTED", "it requires a certificate of the caller, or refuses the one it was shown"),
-)
 _NEVER_SENT: Final = ("failed to connect to all addresses", "errors resolving ", "DNS resolution failed for ")
 _WITHOUT_WORD_FROM_HQ = frozenset(
     {
@@ -115,6 +102,10 @@ class HqApiError(Exception):
     def __repr__(self) -> str:
         return f"HqApiError({self.code.name}, {self.message!r}, reason={self.reason!r})"
 
+    def reword(self, message: str) -> None:
+        """Say it otherwise."""
+        self.message, self.args = message, (message,)
+
     @property
     def current_version(self) -> int | None:
         """The version at which the record stands, if HQ said so: read again and repeat the change."""
@@ -158,17 +149,14 @@ def decode(error: grpc.aio.AioRpcError, endpoint: str = "") -> HqApiError:
     """Make an HqApiError of gRPC's error, with HQ's details. Details that cannot be read are treated as absent."""
     text = error.details() or ""
     sent = not text.startswith(_NEVER_SENT)
-    words = text if sent else connection_words(text)
+    words = text if sent else _connection_words(text)
     return decode_status(error.code(), words, _details_bytes(error), endpoint, sent=sent)
 
 
-def connection_words(details: str) -> str:
-    """A channel's word about a connection that it could not open, without the names of its layers."""
+def _connection_words(details: str) -> str:
+    """A channel's word about a connection that it could not open; `connecting.py` finds out more."""
     match = _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details)
-    if match is None:
-        return details
-    means = next((means for part, means in _HANDSHAKES if part in match[2]), match[2])
-    return f"cannot connect to {match[1]}: {means}"
+    return details if match is None else f"cannot connect to {match[1]}: {match[2]}"
 
 
 def decode_status(

@@ -14,6 +14,7 @@ from hqpb.v1.admin_stubs import AdminServiceStub
 from hqpb.v1.service_stubs import InstanceServiceStub
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
+Why = Callable[[str], str]  # there is no connection to an address; it may take a second, and is called in a thread
 Version = Callable[[], int]  # of what channels are made with: when it changes, they must be reopened
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -45,6 +46,11 @@ def never_renewed() -> int:
     return 0
 
 
+def unknown_cause(address: str) -> str:
+    """For channels that somebody else makes: how they connect is not known here."""
+    return "the channel does not say why"
+
+
 class ReplicaLink:
     """The connection to one replica.
 
@@ -52,9 +58,17 @@ class ReplicaLink:
     """
 
     def __init__(
-        self, address: str, factory: ChannelFactory, *, connect_timeout_s: float, version: Version = never_renewed
+        self,
+        address: str,
+        factory: ChannelFactory,
+        *,
+        connect_timeout_s: float,
+        version: Version = never_renewed,
+        why: Why = unknown_cause,
     ) -> None:
         self.address = address
+        self._why = why
+        self._failure = ""  # why the last attempt failed, while there is no connection
         self._version = version
         self._made_with = 0
         self._connect_timeout_s = connect_timeout_s
@@ -87,7 +101,8 @@ class ReplicaLink:
             async with asyncio.timeout(timeout_s):
                 return await asyncio.shield(self._connecting)
         except TimeoutError:
-            raise not_connected(self.address, f"{self.address} did not accept a connection in time") from None
+            late = f"{self.address} did not accept a connection in time"
+            raise not_connected(self.address, self._failure or late) from None
 
     async def is_serving(self) -> bool:
         """Whether it accepts connections and says that it serves (or has no health service)."""
@@ -126,21 +141,20 @@ class ReplicaLink:
             )
         try:
             async with asyncio.timeout(self._connect_timeout_s):
-                await self._wait_until_ready(self._channel)
+                is_ready = await _become_ready(self._channel)
+        except TimeoutError:
+            is_ready = False
         except BaseException:
             self._drop()
             raise
+        if not is_ready:
+            self._drop()
+            why = await asyncio.to_thread(self._why, self.address)
+            self._failure = f"cannot connect to {self.address}: {why or 'it did not take the connection: try again'}"
+            raise not_connected(self.address, self._failure)
+        self._failure = ""
         assert self._stubs is not None
         return self._stubs
-
-    async def _wait_until_ready(self, channel: grpc.aio.Channel) -> None:
-        while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
-            if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
-                raise not_connected(
-                    self.address,
-                    f"cannot connect to {self.address} (refused, not resolvable, not gRPC, or TLS does not match)",
-                )
-            await channel.wait_for_state_change(state)
 
     def _drop(self) -> None:
         if self._channel is None:
@@ -150,6 +164,15 @@ class ReplicaLink:
         self._draining[task] = self._channel
         task.add_done_callback(self._draining.pop)
         self._channel = self._stubs = None
+
+
+async def _become_ready(channel: grpc.aio.Channel) -> bool:
+    """Whether it is connected, in the end."""
+    while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
+        if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
+            return False
+        await channel.wait_for_state_change(state)
+    return True
 
 
 def _retrieve_exception(task: asyncio.Task[Stubs]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hqclient.backoff import backoff_limit_s
 from hqclient.clock import ClientClock
-from hqclient.links import ChannelFactory, ReplicaLink, Stubs, Version, never_renewed
+from hqclient.links import ChannelFactory, ReplicaLink, Stubs, Version, Why, never_renewed, unknown_cause
 
 
 @dataclass(slots=True)
@@ -128,11 +128,12 @@ class Pool:
         *,
         connect_timeout_s: float,
         version: Version = never_renewed,
+        why: Why = unknown_cause,
     ) -> None:
         self.replicas = replicas
         self._clock = clock
         self._links = {
-            r.address: ReplicaLink(r.address, factory, connect_timeout_s=connect_timeout_s, version=version)
+            r.address: ReplicaLink(r.address, factory, connect_timeout_s=connect_timeout_s, version=version, why=why)
             for r in replicas.all
         }
         self._prober: asyncio.Task[None] | None = None

@@ -13,6 +13,7 @@ from google.protobuf import json_format, struct_pb2
 from console.backends.asking import OF_HQ, TIMEOUT_S, Trouble, metadata
 from console.backends.patience import PART_S, Patience
 from hqclient.credentials import Credentials
+from hqclient.errors import decode
 
 R = TypeVar("R")
 WHO_AM_I: Final = "/access.v1.AccessService/WhoAmI"
@@ -41,9 +42,7 @@ class Remote:
     ) -> None:
         """`name`: as pages call it. `audiences`: it is sent tokens that are for one of these only."""
         self.name, self._addresses, self._audiences = name, list(addresses), audiences
-        self._open: Callable[[str], grpc.aio.Channel] = (
-            credentials.channel if credentials is not None else grpc.aio.insecure_channel
-        )
+        self._credentials = credentials or Credentials()
         self._patience = Patience(name, PART_S)
         self._channels: dict[str, grpc.aio.Channel] = {}
 
@@ -61,7 +60,7 @@ class Remote:
         return await self._patience.run_call(lambda: self.call(path, request, response), wait_s)
 
     async def call(self, path: str, request: Any, response: Callable[[bytes], R], timeout_s: float = TIMEOUT_S) -> R:
-        """One call, `/package.Service/Method`. Raises AioRpcError, HqApiError."""
+        """One call, `/package.Service/Method`. Raises HqApiError."""
         last = self._addresses[-1]
         for address in [*self._addresses]:
             limit_s = timeout_s if address == last else min(_SHARE_S, timeout_s)
@@ -71,14 +70,14 @@ class Remote:
                 if error.code() in _AWAY:
                     self._addresses = [*(one for one in self._addresses if one != address), address]  # asked last now
                 if error.code() is not grpc.StatusCode.UNAVAILABLE or address == last:
-                    raise
+                    raise await self._credentials.explain(decode(error, address)) from None
             else:
                 return found
         raise AssertionError("there is at least one address")
 
     async def _send(self, address: str, path: str, request: Any, response: Callable[[bytes], R], limit_s: float) -> R:
         if address not in self._channels:
-            self._channels[address] = self._open(address)
+            self._channels[address] = self._credentials.channel(address)
         method: Any = self._channels[address].unary_unary(
             path, request_serializer=lambda message: message.SerializeToString(), response_deserializer=response
         )

@@ -8,7 +8,6 @@ from typing import Final
 
 import grpc
 
-from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import DETAILS_KEY, HqApiError, connection_closed, decode_status
 from serving.transport.client import CallFailed, Channel, ClientCall, Options
@@ -28,7 +27,8 @@ class Dialer:
 
     def __init__(self, credentials: Credentials | None = None) -> None:
         """`credentials` None: plain text, without authentication."""
-        self._credentials = credentials or Credentials(CredentialFiles())
+        self._credentials = credentials or Credentials()
+        self.why_unreachable = self._credentials.why_unreachable
 
     def open(self, address: str) -> Channel:
         """A new channel; it reconnects when certificates were renewed."""

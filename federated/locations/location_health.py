@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -121,6 +122,7 @@ _REPLICA_PROBE_S: Final = 0.4  # a replica that takes longer stays set aside
 _IDLE_PROBE_S: Final = 5.0
 _DOWN_PROBE_S: Final = 1.0
 _TICK_S: Final = 0.1
+_CAUSES_EVERY_S: Final = 30.0
 
 
 class Probes:
@@ -138,6 +140,7 @@ class Probes:
         self._timeout_s = timeout_s
         self._probed_at = clock.now()
         self._objection = ""  # of a replica that answered, but for another location
+        self._causes, self._causes_at = "", -math.inf  # why replicas cannot be reached, as logged last, and when found
         self.answered = self.unanswered = 0
 
     async def probe(self) -> None:
@@ -152,6 +155,19 @@ class Probes:
             hint = f" (check `replicas` in --config: {', '.join(replica.address for replica in replicas)})"
             words = self._objection or health.error or unheard
             health.record_unreachable(words, hint if words == unheard else "")
+            await self._log_causes()
+
+    async def _log_causes(self) -> None:
+        """Why no replica can be reached: for the log, as callers must not see addresses."""
+        if self._clock.now() - self._causes_at < _CAUSES_EVERY_S:
+            return
+        self._causes_at = self._clock.now()
+        addresses = [replica.address for replica in self._race.replicas.all]
+        found = await asyncio.gather(*(asyncio.to_thread(self._dialer.why_unreachable, one) for one in addresses))
+        causes = [f"cannot connect to {address}: {why}" for address, why in zip(addresses, found, strict=True) if why]
+        if causes and (told := "; ".join(causes)) != self._causes:
+            self._causes = told
+            log.warning("%s: %s", self._health.name, told)
 
     async def keep_probing(self) -> None:
         """Probe a location that failed, replicas that are set aside, and occasionally one that gets no requests."""
@@ -185,6 +201,7 @@ class Probes:
                 self._objection = str(error)
             return None
         self.answered += 1
+        self._causes, self._causes_at = "", -math.inf
         self._health.record_answer()
         return self._clock.now() - began
 

@@ -12,8 +12,8 @@ from google.protobuf.message import Message
 
 from cmspb.v1 import cms_pb2 as pb
 from cmspb.v1 import cms_stubs
-from hqclient import Credentials
-from hqclient.links import insecure_channel
+from hqclient import Credentials, HqApiError
+from hqclient.errors import decode
 from hqclient.pages import ask_pages
 from nanny.rollout.views import Key
 from nanny.world.leave import GRANTED, ApprovalAnswer, ApprovalRequest, Hold
@@ -40,10 +40,9 @@ class CmsLeave:
         self._clock = clock
         self._holds: dict[str, tuple[float, Sequence[Hold]]] = {}
         self.address = ",".join(addresses)
-        open_channel = credentials.channel if credentials is not None else insecure_channel
-        self._metadata = credentials.metadata if credentials is not None else tuple
-        self._channels = [open_channel(address) for address in addresses]
-        self._stubs = [cms_stubs.CmsServiceStub(channel) for channel in self._channels]
+        self._credentials = credentials or Credentials()
+        self._channels = {address: self._credentials.channel(address) for address in addresses}
+        self._stubs = {address: cms_stubs.CmsServiceStub(channel) for address, channel in self._channels.items()}
 
     async def ask(self, wanted: ApprovalRequest) -> ApprovalAnswer:
         message = _task(
@@ -59,8 +58,8 @@ class CmsLeave:
             message.order_begin_time.FromMilliseconds(wanted.order_began_ms)
         try:
             answer = await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=message))
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+        except HqApiError as error:
+            if error.code is not grpc.StatusCode.ALREADY_EXISTS:
                 return _error_answer(error)
             return await self._look(wanted.task)  # it was declared: the same work under another description
         found = _answer(answer.state)
@@ -70,8 +69,8 @@ class CmsLeave:
         """Add to a refusal which budgets caused it, and whether waiting is hopeless."""
         try:
             why = await self._call(lambda stub: stub.WhyTask, pb.WhyTaskRequest(id=task))
-        except grpc.aio.AioRpcError as error:
-            log.debug("%s: the CMS does not say what is in its way: %s", task, error.details())
+        except HqApiError as error:
+            log.debug("%s: the CMS does not say what is in its way: %s", task, error.message)
             return answer
         too_much = (one for one in why.budget if one.needs > one.total - one.floor)
         most = min((max(0, one.total - one.floor) for one in too_much), default=0)
@@ -82,16 +81,16 @@ class CmsLeave:
     async def confirm(self, task: str) -> ApprovalAnswer:
         try:
             answer = await self._call(lambda stub: stub.ConfirmTask, pb.ConfirmTaskRequest(id=task))
-        except grpc.aio.AioRpcError as error:
+        except HqApiError as error:
             return _error_answer(error)
         return _answer(answer.state)
 
     async def give_back(self, task: str) -> bool:
         try:
             await self._call(lambda stub: stub.DeleteTask, pb.DeleteTaskRequest(id=task))
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.NOT_FOUND:
-                log.warning("could not end task %s at the CMS, retrying: %s", task, error.details())
+        except HqApiError as error:
+            if error.code is not grpc.StatusCode.NOT_FOUND:
+                log.warning("could not end task %s at the CMS, retrying: %s", task, error.message)
                 return False
         return True
 
@@ -105,8 +104,8 @@ class CmsLeave:
             answer = await ask_pages(lambda page: self._call(lambda stub: stub.ListTasks, page), request)
             granted = (one.task for one in answer.state if one.status == pb.TASK_STATUS_OK)
             holds = [_hold(task) for task in granted if task.issuer != ISSUER]
-        except grpc.aio.AioRpcError as error:
-            log.debug("%s: the CMS does not say who holds it: %s", service, error.details())
+        except HqApiError as error:
+            log.debug("%s: the CMS does not say who holds it: %s", service, error.message)
         self._holds[service] = self._clock.now(), holds
         return holds
 
@@ -118,20 +117,20 @@ class CmsLeave:
             for hold in running:
                 await self._declare(hold)
             answer = await self._call(lambda stub: stub.EndDeclaration, pb.EndDeclarationRequest(issuer=ISSUER))
-        except grpc.aio.AioRpcError as error:
-            log.warning("could not declare the running work to the CMS, retrying: %s", error.details())
+        except HqApiError as error:
+            log.warning("could not declare the running work to the CMS, retrying: %s", error.message)
             return True
         others = f"; it waits for {', '.join(answer.missing)}" if answer.missing else ""
         log.warning("the CMS's store was restored or replaced: declared %d running batches%s", len(running), others)
         return True
 
     async def _declare(self, hold: Hold) -> None:
-        """Raises AioRpcError."""
+        """Raises HqApiError."""
         task = _task(hold.task, sorted(hold.instances), comment="was under way before", already_running=True)
         try:
             await self._call(lambda stub: stub.CreateTask, pb.CreateTaskRequest(task=task))
-        except grpc.aio.AioRpcError as error:
-            if error.code() is not grpc.StatusCode.ALREADY_EXISTS:
+        except HqApiError as error:
+            if error.code is not grpc.StatusCode.ALREADY_EXISTS:
                 raise
             known = await self._call(lambda stub: stub.GetTask, pb.GetTaskRequest(id=hold.task))
             if known.state.status == pb.TASK_STATUS_OK:
@@ -142,23 +141,24 @@ class CmsLeave:
     async def _look(self, task: str) -> ApprovalAnswer:
         try:
             answer = await self._call(lambda stub: stub.GetTask, pb.GetTaskRequest(id=task))
-        except grpc.aio.AioRpcError as error:
+        except HqApiError as error:
             return _error_answer(error)
         return _answer(answer.state)
 
     async def close(self) -> None:
         """End the connections."""
-        for channel in self._channels:
+        for channel in self._channels.values():
             await channel.close(None)
 
     async def _call(self, method: Callable[[Any], Any], request: Message) -> Any:
-        """The answer of the first process that responds. Raises AioRpcError."""
-        for number, stub in enumerate(self._stubs):
+        """The answer of the first process that responds. Raises HqApiError, of the last one."""
+        for number, (address, stub) in enumerate(self._stubs.items(), 1):
             try:
-                return await method(stub)(request, timeout=_TIMEOUT_S, metadata=tuple(self._metadata()))
+                metadata = tuple(self._credentials.metadata())
+                return await method(stub)(request, timeout=_TIMEOUT_S, metadata=metadata)
             except grpc.aio.AioRpcError as error:
-                if error.code() not in _AWAY or number + 1 == len(self._stubs):
-                    raise
+                if error.code() not in _AWAY or number == len(self._stubs):
+                    raise await self._credentials.explain(decode(error, address)) from None
         raise AssertionError("there is no address")
 
 
@@ -178,6 +178,6 @@ def _answer(state: pb.TaskState) -> ApprovalAnswer:
     return ApprovalAnswer(granted=False, why=state.message, retry_s=retry_s)
 
 
-def _error_answer(error: grpc.aio.AioRpcError) -> ApprovalAnswer:
-    where = "the CMS does not answer" if error.code() in _AWAY else "the CMS refuses"
-    return ApprovalAnswer(granted=False, why=f"{where}: {error.details()}", retry_s=2.0)
+def _error_answer(error: HqApiError) -> ApprovalAnswer:
+    where = "the CMS does not answer" if error.code in _AWAY else "the CMS refuses"
+    return ApprovalAnswer(granted=False, why=f"{where}: {error.message}", retry_s=2.0)

@@ -117,8 +117,9 @@ def test_a_lost_order_to_nanny_is_given_again(servers: Servers) -> None:
 
 def test_who_is_away_is_named_with_what_to_do(closed_port: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert end(cms(closed_port), "ListBudgets", pb.ListBudgetsRequest(), writing=False) == Exit.UNAVAILABLE
-    refused = f"hqctl: the CMS at {closed_port} refuses connections: start it, or name another with --cms or HQ_CMS\n"
-    assert capsys.readouterr().err == refused
+    why = "nothing listens there: start it, or check the port"
+    away = f"hqctl: the CMS at {closed_port} cannot be reached ({why}): name another with --cms or HQ_CMS\n"
+    assert capsys.readouterr().err == away
 
 
 def test_a_token_is_never_sent_to_another_machine_in_plain_text(

@@ -131,7 +131,7 @@ async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
             web.pick()
         await until(lambda: web.error is not None)
         with pytest.raises(
-            NotReady, match=r"after 0\.2 s: nothing is known about web yet; HQ: cannot connect to .* \(refused"
+            NotReady, match=r"after 0\.2 s: nothing is known about web yet; HQ: cannot connect to .*: nothing listens"
         ):
             await web.ready(0.2)
 

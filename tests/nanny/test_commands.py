@@ -239,6 +239,10 @@ async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> No
         (("rollback", "web"), 1, "no snapshot was ACTIVE before"),
         (("activate", "v2", "--service", "web"), 2, "--service"),
         (("service", "delete", "web"), 1, "still has snapshots with a state"),
-        (("service", "list", "--nanny", "127.0.0.1:1"), 5, "Nanny at 127.0.0.1:1 refuses connections"),
+        (
+            ("service", "list", "--nanny", "127.0.0.1:1"),
+            5,
+            "Nanny at 127.0.0.1:1 cannot be reached",
+        ),
     ):
         assert told in (await scene.run(*words, code=code)).err, words

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from hqcli.connecting import why_unreachable
 from hqcli.exits import denial_advice, is_no_hq, surely_not_stored
 from hqctl.asking.cluster import CLUSTER_HEADER, NAME_IT
 
 if TYPE_CHECKING:
-    from hqclient.credential_files import CredentialFiles
     from hqclient.errors import HqApiError
 
 LOOK = "hqctl get"
@@ -34,20 +32,18 @@ _BY_STATUS = {
 }
 
 
-def sentence(error: HqApiError, *, writing: bool, look: str = LOOK, credentials: CredentialFiles | None = None) -> str:
+def sentence(error: HqApiError, *, writing: bool, look: str = LOOK) -> str:
     """One line for people: what happened, the fields to blame, what to do next.
 
     Args:
         look: how to see the result.
-        credentials: those of the call: where there was no connection one is tried anew, to say why.
     """
-    return " ".join(part for part in (_what(error, credentials), _next(error, writing, look)) if part)
+    return " ".join(part for part in (_what(error), _next(error, writing, look)) if part)
 
 
-def _what(error: HqApiError, credentials: CredentialFiles | None) -> str:
-    if not error.sent and credentials is not None and (why := why_unreachable(error.endpoint, credentials)):
-        return f"cannot connect to {error.endpoint}: {why}."
-    if error.code.name == "DEADLINE_EXCEEDED" and not error.from_hq:  # gRPC's own message does not help
+def _what(error: HqApiError) -> str:
+    is_told = error.from_hq or error.message.startswith("cannot connect to ")
+    if error.code.name == "DEADLINE_EXCEEDED" and not is_told:  # gRPC's own message does not help
         return f"{error.endpoint or 'the server'} did not respond in time."
     if error.violations and all(v.field in _TYPED for v in error.violations):
         typed = dict.fromkeys(f"{_TYPED[v.field]}: {v.description}" for v in error.violations)

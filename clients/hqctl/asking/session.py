@@ -103,7 +103,7 @@ class HqctlSession:
         prefix = f"{subject}: " if subject else ""
         if not error.sent and len(self.servers) > 1:
             prefix += f"no server responds ({', '.join(self.servers)}): "
-        complain(prefix + sentence(error, writing=writing, look=look, credentials=self.credentials))
+        complain(prefix + sentence(error, writing=writing, look=look))
         return exit_of(error, writing=writing)
 
 

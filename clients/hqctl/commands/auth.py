@@ -68,7 +68,7 @@ def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str
 
     from hqclient.credential_files import BadCredentials
     from hqclient.credentials import Credentials
-    from hqclient.errors import decode
+    from hqclient.errors import HqApiError, decode
 
     async def ask() -> struct_pb2.Struct:
         request = struct_pb2.Struct()
@@ -80,15 +80,20 @@ def _fetch_access(session: HqctlSession, about: dict[str, str]) -> list[dict[str
                 request_serializer=struct_pb2.Struct.SerializeToString,
                 response_deserializer=struct_pb2.Struct.FromString,
             )
-            answer: struct_pb2.Struct = await call(request, metadata=credentials.metadata(), timeout=session.timeout_s)
+            try:
+                answer: struct_pb2.Struct = await call(
+                    request, metadata=credentials.metadata(), timeout=session.timeout_s
+                )
+            except grpc.aio.AioRpcError as error:
+                raise await credentials.explain(decode(error, session.servers[0])) from None
             return answer
 
     try:
         answer = asyncio.run(ask())
     except BadCredentials as error:
         complain(str(error))
-    except grpc.aio.AioRpcError as error:
-        sys.exit(session.tell(decode(error, session.servers[0]), writing=False))
+    except HqApiError as error:
+        sys.exit(session.tell(error, writing=False))
     else:
         found: list[dict[str, Any]] = json_format.MessageToDict(answer).get("calls", [])
         return found

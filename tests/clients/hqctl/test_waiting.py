@@ -117,7 +117,7 @@ def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
 def test_waiting_in_vain_for_an_hq_says_what_became_of_it(run: Callable[..., Done]) -> None:
     done = run("wait", "a", "--timeout", "1s", HQ_SERVER="127.0.0.1:1")
     assert done.code == 8
-    assert "HQ did not respond; cannot connect to 127.0.0.1:1 (refused" in done.err
+    assert "HQ did not respond; cannot connect to 127.0.0.1:1: nothing listens there" in done.err
 
 
 def test_waiting_for_nobody_or_for_nonsense_is_a_mistake(run: Callable[..., Done]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
 import socket
 import ssl
 import threading
@@ -11,14 +14,27 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 
-import grpc
 import pytest
 from click.testing import CliRunner
+from google.protobuf import struct_pb2
 
-from hqcli.connecting import NOT_GRPC, why_unreachable
+from console.backends.asking import Trouble
+from console.backends.remote import Remote
+from federated.clock import FederatedSystemClock
+from federated.locations.channel import Dialer
+from federated.locations.config import LocationConfig
+from federated.locations.location import Location
 from hqcli.exits import Exit
+from hqclient.client import Client, ClientSettings
+from hqclient.connecting import NOT_GRPC, why_unreachable
 from hqclient.credential_files import CredentialFiles
-from hqclient.errors import connection_words
+from hqclient.credentials import Credentials
+from hqclient.errors import HqApiError
+from hqclient.retry import RetrySettings
+from hqclient.watch_items import Interrupted
+from nanny.world.cms import CmsLeave
+from recorder.servers import NannySource, ServerProcesses
+from serving.clock import SystemClock
 from tests.support.certificates import Authority, Certificate
 from tests.unit.project.test_command_line import ASK, cli
 
@@ -33,13 +49,15 @@ def listening(answer: Answer) -> Iterator[int]:
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as ended:
         port = int(server.getsockname()[1])
 
+        def talk(taken: socket.socket) -> None:
+            with taken, suppress(OSError):
+                taken.settimeout(5)
+                answer(taken)
+
         def serve() -> None:
             with suppress(OSError):
                 while True:
-                    taken, _ = server.accept()
-                    with taken, suppress(OSError):
-                        taken.settimeout(5)
-                        answer(taken)
+                    threading.Thread(target=talk, args=server.accept()[:1], daemon=True).start()
 
         threading.Thread(target=serve, daemon=True).start()
         ended.callback(server.shutdown, socket.SHUT_RDWR)
@@ -93,20 +111,24 @@ def test_without_tls_each_cause_is_told() -> None:
     assert why(http2, PLAIN) == ""
 
 
-def test_who_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hqcli.connecting._PATIENCE_S", 0.1)
-    with socket.socket() as full:
+@contextmanager
+def full_backlog() -> Iterator[str]:
+    """The address of a listener to which the kernel lets nobody."""
+    with socket.socket() as full, ExitStack() as waiting:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
         address = full.getsockname()
-        with ExitStack() as waiting:
-            for _ in range(3):  # more than the backlog holds: the kernel drops what comes next
-                held = waiting.enter_context(socket.socket())
-                held.setblocking(False)
-                held.connect_ex(address)
-            assert "it does not answer in time: check that the machine is on" in why_unreachable(
-                f"127.0.0.1:{address[1]}", PLAIN
-            )
+        for _ in range(3):  # more than the backlog holds: the kernel drops what comes next
+            held = waiting.enter_context(socket.socket())
+            held.setblocking(False)
+            held.connect_ex(address)
+        yield f"127.0.0.1:{address[1]}"
+
+
+def test_who_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.1)
+    with full_backlog() as address:
+        assert "it does not answer in time: check that the machine is on" in why_unreachable(address, PLAIN)
 
 
 def test_a_server_that_hangs_and_one_that_answers_in_parts_are_told_apart_from_what_is_not_grpc(
@@ -119,7 +141,7 @@ def test_a_server_that_hangs_and_one_that_answers_in_parts_are_told_apart_from_w
         stream.recv(100)
 
     assert why(in_parts, PLAIN) == ""
-    monkeypatch.setattr("hqcli.connecting._PATIENCE_S", 0.2)
+    monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.2)
     for files in (PLAIN, CredentialFiles(ca=str(authority.cert))):
         assert why(lambda stream: time.sleep(0.5), files).startswith("it takes connections and says nothing")
 
@@ -152,38 +174,123 @@ def test_a_callers_certificate_that_is_required_or_refused_is_told(authority: Au
     assert f"it refuses the certificate in {theirs.cert}" in why(answer, shown)
 
 
-def words(answer: Answer, files: CredentialFiles, options: tuple[tuple[str, str], ...] = ()) -> str:
-    """What programs say that go on: gRPC's own words, told anew."""
-    with listening(answer) as port:
-        contents = (Path(name).read_bytes() if name else None for name in (files.ca, files.key, files.cert))
-        credentials = grpc.ssl_channel_credentials(*contents)
-        address = f"127.0.0.1:{port}"
-        with (
-            (
-                grpc.secure_channel(address, credentials, options) if files.ca else grpc.insecure_channel(address)
-            ) as channel,
-            pytest.raises(grpc.RpcError) as failed,
-        ):
-            channel.unary_unary("/a/b", bytes, bytes)(b"", timeout=20)
-        return connection_words(str(failed.value.details())).removeprefix(f"cannot connect to {address}: ")
+class Lost:
+    """What the recorder is told of servers that it does not hear."""
+
+    def __init__(self) -> None:
+        self.told: asyncio.Queue[str] = asyncio.Queue()
+
+    def now_ms(self) -> int:
+        return 1
+
+    def add_decisions(self, server: str, rows: object, chunks: object = ()) -> bool:
+        raise AssertionError(server)
+
+    def lose_server(self, server: str, reason: str) -> None:
+        self.told.put_nowait(reason)
 
 
-def test_programs_that_go_on_tell_the_causes_in_the_same_way(authority: Authority, stranger: Authority) -> None:
+async def from_library(address: str, credentials: Credentials) -> str:
+    settings = ClientSettings(retry=RetrySettings(max_rounds=1))
+    async with Client([address], credentials=credentials, settings=settings) as client:
+        with pytest.raises(HqApiError) as failed:
+            await client.get("web-1")
+        assert not failed.value.sent
+        async with client.watch() as items:  # as discovery, gateways and controllers do
+            item = await anext(items)
+        assert isinstance(item, Interrupted)
+        assert str(item.error) == str(failed.value)
+        return str(failed.value)
+
+
+async def from_console(address: str, credentials: Credentials) -> str:
+    remote = Remote("Nanny", [address], credentials)
+    found = await remote.read("/nanny.v1.NannyService/GetControl", struct_pb2.Struct(), bytes, wait_s=5.0)
+    await remote.close()
+    assert isinstance(found, Trouble)
+    return found.text
+
+
+async def from_nanny(address: str, credentials: Credentials) -> str:
+    cms = CmsLeave([address], SystemClock(), credentials)
+    answer = await cms.confirm("task-1")
+    await cms.close()
+    return answer.why
+
+
+async def from_recorder(address: str, credentials: Credentials) -> str:
+    lost = Lost()
+    following = asyncio.create_task(NannySource(ServerProcesses([address], credentials)).run(lost, 1))
+    reason = await lost.told.get()
+    following.cancel()
+    return reason
+
+
+async def from_federation(address: str, credentials: Credentials) -> str:
+    clock = FederatedSystemClock()
+    east = Location(LocationConfig("east", (address,)), clock, random.Random(1), Dialer(credentials), 0)
+    told: list[str] = []
+    watching = logging.Handler()
+    watching.emit = lambda record: told.append(record.getMessage())  # type: ignore[method-assign]
+    logger = logging.getLogger("federated.locations.location_health")
+    logger.addHandler(watching)
+    try:
+        await east.probes.probe()
+    finally:
+        logger.removeHandler(watching)
+        await east.close()
+    return told[-1]
+
+
+PROGRAMS_THAT_GO_ON = (from_library, from_console, from_nanny, from_recorder, from_federation)
+
+
+async def check_all(address: str, files: CredentialFiles, why: str) -> None:
+    said = await asyncio.gather(*(ask(address, Credentials(files)) for ask in PROGRAMS_THAT_GO_ON))
+    for ask, text in zip(PROGRAMS_THAT_GO_ON, said, strict=True):
+        assert f"cannot connect to {address}: {why}" in text, ask
+
+
+def test_programs_that_go_on_tell_each_cause_in_the_same_words(
+    authority: Authority, stranger: Authority, tmp_path: Path
+) -> None:
     ours, good = CredentialFiles(ca=str(authority.cert)), authority.issue("server")
     theirs = stranger.issue("caller")
-    no_grpc = "what answers there is not gRPC"
-    assert words(http1, PLAIN) == no_grpc
-    assert words(http1, ours) == "it does not speak TLS"
-    assert words(with_tls(good, protocols=("http/1.1",)), ours) == no_grpc
+    shown = CredentialFiles(str(authority.cert), str(theirs.cert), str(theirs.key))
+    callers = with_tls(good, callers=authority.cert)
     expired = authority.issue("expired", good_for=timedelta(hours=-1))
-    assert words(with_tls(expired), ours) == "its certificate has expired"
-    assert words(with_tls(theirs), ours) == "its certificate is not from the CA that is trusted here"
-    other = (("grpc.ssl_target_name_override", "other.example"),)
-    assert words(with_tls(good), ours, other) == "its certificate is for another name"
-    answer = with_tls(good, callers=authority.cert)
-    refused = "it requires a certificate of the caller, or refuses the one it was shown"
-    assert words(answer, ours) == refused
-    assert words(answer, CredentialFiles(str(authority.cert), str(theirs.cert), str(theirs.key))) == refused
+    for answer, files, host, why in (
+        (http1, PLAIN, "127.0.0.1", NOT_GRPC),
+        (with_tls(good), PLAIN, "127.0.0.1", "it speaks TLS: give --ca"),
+        (http1, ours, "127.0.0.1", "it does not speak TLS: leave out --ca"),
+        (with_tls(good, protocols=("http/1.1",)), ours, "127.0.0.1", NOT_GRPC),
+        (with_tls(expired), ours, "127.0.0.1", "its certificate has expired: renew it there"),
+        (with_tls(theirs), ours, "127.0.0.1", f"its certificate is not from the CA in {authority.cert}"),
+        (with_tls(good), ours, "127.1", "its certificate is not for 127.1"),
+        (callers, ours, "127.0.0.1", "it requires a certificate of the caller: give --cert and --key"),
+        (callers, shown, "127.0.0.1", f"it refuses the certificate in {theirs.cert}"),
+    ):
+        with listening(answer) as port:
+            asyncio.run(check_all(f"{host}:{port}", files, why))
+    asyncio.run(check_all("127.0.0.1:1", PLAIN, "nothing listens there: start it, or check the port"))
+    asyncio.run(check_all("no-such-host.invalid:7071", PLAIN, "the name no-such-host.invalid cannot be resolved"))
+    asyncio.run(check_all(f"unix:{tmp_path}/none", PLAIN, "there is no such socket"))
+
+
+def test_a_program_that_goes_on_tells_who_does_not_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.1)
+
+    async def ask(address: str) -> str:
+        settings = ClientSettings(connect_timeout_s=0.2, retry=RetrySettings(max_rounds=1))
+        async with Client([address], settings=settings) as client:
+            with pytest.raises(HqApiError) as failed:
+                await client.get("web-1")
+            return str(failed.value)
+
+    with listening(lambda stream: time.sleep(0.5)) as port:
+        assert "it takes connections and says nothing: look at its process" in asyncio.run(ask(f"127.0.0.1:{port}"))
+    with full_backlog() as address:
+        assert "it does not answer in time: check that the machine is on" in asyncio.run(ask(address))
 
 
 @pytest.mark.parametrize("program", ASK)
