@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
+import socket
+import subprocess
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
@@ -293,3 +298,76 @@ def test_a_mistake_on_the_command_line_is_json_where_json_was_asked_for(program:
     answer = CliRunner().invoke(cli(program), [*ASK[program], "-o", "json", "--no-such-flag"])
     assert answer.exit_code == Exit.USAGE
     assert "--no-such-flag" in json.loads(answer.stderr)["error"]["message"]
+
+
+# Each command that serves, and what it needs to begin though no other server is there. {} is a folder of its own.
+_SERVERS: Final = {
+    ("cms", "dev"): ("--store", "memory"),
+    ("cms", "serve"): ("--etcd", "127.0.0.1:1"),
+    ("hq", "dev"): ("--store", "memory"),
+    ("hq", "serve"): ("--etcd", "127.0.0.1:1"),
+    ("hq-console", "serve"): (),
+    ("hq-federated",): ("--config", "{}/federated.yaml"),
+    ("hq-gateway", "consul"): ("--hq", "127.0.0.1:1", "--all-services", "--state-dir", "{}"),
+    ("hq-gateway", "dns"): ("--hq", "127.0.0.1:1", "--all-services", "--state-dir", "{}", "--dns", "127.0.0.1:0"),
+    ("hq-gateway", "xds"): ("--hq", "127.0.0.1:1", "--all-services", "--state-dir", "{}"),
+    ("hq-recorder", "serve"): ("--dir", "{}", "--location", "east=127.0.0.1:1"),
+    ("nanny", "dev"): ("--store", "memory"),
+    ("nanny", "serve"): ("--etcd", "127.0.0.1:1"),
+    ("walle", "dev"): ("--store", "memory"),
+    ("walle", "serve"): ("--etcd", "127.0.0.1:1"),
+}  # fmt: skip
+_FEDERATED: Final = "locations:\n  east: {replicas: ['127.0.0.1:1']}\n"
+
+
+def served(path: tuple[str, ...], folder: Path, *more: str) -> subprocess.Popen[str]:
+    """The process of a server, with free ports."""
+    (folder / "federated.yaml").write_text(_FEDERATED)
+    here = Path(__file__).resolve().parents[3]
+    words = [sys.executable, "-m", PROGRAMS[path[0]], *path[1:], *(one.format(folder) for one in _SERVERS[path])]
+    grpc = ("--grpc", "127.0.0.1:0") if "--grpc" in flags(dict(LEAVES)[path]) else ()
+    env = {"PATH": os.defpath, "PYTHONPATH": f"{here}:{here}/proto:{here}/clients"}
+    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen([*words, *grpc, "--http", "127.0.0.1:0", *more], env=env, cwd=folder, **told)  # type: ignore[call-overload,no-any-return]
+
+
+def test_every_server_is_held_to_its_exit_codes() -> None:
+    serving = {path for path, command in LEAVES if "--http" in flags(command)}
+    assert serving == set(_SERVERS)
+
+
+@pytest.mark.parametrize("path", _SERVERS, ids=named)
+def test_a_server_with_a_wrong_flag_or_file_is_a_usage_error(path: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "federated.yaml").write_text(_FEDERATED)
+    right = [*path[1:], *(one.format(tmp_path) for one in _SERVERS[path])]
+    for wrong, said in (
+        ("--http", "nonsense"),
+        ("--log-level", "loud"),
+        ("--tls-cert", "/no/such"),
+        ("--config", "/no/such"),
+    ):
+        if wrong in flags(dict(LEAVES)[path]):
+            answer = CliRunner().invoke(cli(path[0]), [*right, wrong, said])
+            assert (answer.exit_code, wrong in answer.output) == (Exit.USAGE, True), answer.output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("path", _SERVERS, ids=named)
+def test_a_server_ends_with_the_exit_codes_of_the_contract(path: tuple[str, ...], tmp_path: Path) -> None:
+    """1: its address is taken. 0: it was told to stop, also while its store is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        ended = served(path, tmp_path, "--http", address)
+        said = ended.communicate(timeout=60)[0]
+    assert ended.returncode == Exit.REFUSED, said
+    why = f"cannot listen on {address}: Address already in use (choose another address with --http or "
+    assert said.splitlines()[-1].startswith(f"{path[0]}: {why}"), said
+    for number in (signal.SIGTERM, signal.SIGINT):
+        running = served(path, tmp_path)
+        assert running.stdout is not None
+        said = ""
+        while "127.0.0.1:" not in (line := running.stdout.readline()):
+            said += line
+        running.send_signal(number)
+        more = running.communicate(timeout=60)[0]
+        assert (running.returncode, "Traceback" in more) == (Exit.OK, False), said + line + more
