@@ -64,6 +64,7 @@ class EtcdConfig:
         credentials: for TLS; None: plain text.
         user, password: for etcd's own authentication; empty: none.
         read_timeout_s: for one try at one member.
+        why_unreachable: why there is no connection to an endpoint; empty: unknown. It may block for seconds.
     """
 
     endpoints: tuple[str, ...]
@@ -71,6 +72,7 @@ class EtcdConfig:
     user: str = ""
     password: str = field(default="", repr=False)
     read_timeout_s: float = 3.0
+    why_unreachable: Callable[[str], str] = lambda _: ""
 
 
 class EtcdStore:
@@ -221,8 +223,12 @@ class EtcdStore:
         timeout_s = self._config.read_timeout_s
         try:
             return await self._call_with_token(member, lambda m, md: m.status(timeout_s, md))
-        except Unavailable as error:
+        except Answered as error:
             return MemberStatus(member.endpoint, error=str(error))
+        except Unavailable as error:
+            why = await asyncio.to_thread(self._config.why_unreachable, member.endpoint)
+            told = f"etcd: cannot connect to {member.endpoint}: {why}" if why else str(error)
+            return MemberStatus(member.endpoint, error=told)
 
     def _leave(self, member: MemberConnection) -> None:
         if self._members[self._current] is member and len(self._members) > 1:

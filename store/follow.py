@@ -34,6 +34,7 @@ from store.port import (
     Record,
     Rejected,
     Store,
+    StoreError,
     StoreSink,
     Unavailable,
     UnknownOutcome,
@@ -170,11 +171,18 @@ class StoreFollower:
                 if self.applied:
                     log.warning("following the store was interrupted at version %d: %s", self.applied, error)
                 else:
-                    log.warning("cannot read the store yet (check --etcd): %s; trying again", error)
+                    log.warning("cannot read the store yet (check --etcd): %s; trying again", await self._why(error))
             self.restarts += 1
             # The first retry comes at once: most ends are those of a connection, not of the store.
             delay_s = _BACKOFF_S[0] if self.applied > applied else min(delay_s * 2, _BACKOFF_S[1])
             await asyncio.sleep(self._rng.uniform(0, delay_s))
+
+    async def _why(self, error: Exception) -> str:
+        """What is wrong with each member; else what was said."""
+        try:
+            return "; ".join(one.error for one in await self._store.members() if one.error) or str(error)
+        except StoreError:
+            return str(error)
 
     def _lack(self, missing: _RestartPoint) -> None:
         if self._stands_on_kept:

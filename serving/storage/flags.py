@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
+from hqclient.connecting import why_unreachable
+from hqclient.credential_files import CredentialFiles
 from serving.auth.watched_files import BadSecurity
 from serving.flags import AddressParam, F, Flags, InputFile, together, usage_errors
 from serving.storage.tls import EtcdTls
@@ -46,6 +49,7 @@ def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
         credentials=_etcd_tls(ca, cert, key),
         user=given["etcd_user"],
         password=_password(given["etcd_password_file"]),
+        why_unreachable=partial(why_unreachable, files=CredentialFiles(ca, cert, key), prefix="--etcd-"),
     )
 
 

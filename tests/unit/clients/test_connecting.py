@@ -24,6 +24,7 @@ from federated.clock import FederatedSystemClock
 from federated.locations.channel import Dialer
 from federated.locations.config import LocationConfig
 from federated.locations.location import Location
+from hq.keys import HqKeys
 from hqcli.exits import Exit
 from hqclient.client import Client, ClientSettings
 from hqclient.connecting import NOT_GRPC, why_unreachable
@@ -35,7 +36,12 @@ from hqclient.watch_items import Interrupted
 from nanny.world.cms import CmsLeave
 from recorder.servers import NannySource, ServerProcesses
 from serving.clock import SystemClock
+from serving.storage.flags import etcd_config
+from store.epoch import Epoch
+from store.etcd import EtcdStore
+from store.follow import StoreFollower
 from tests.support.certificates import Authority, Certificate
+from tests.support.store_parts import Mirror
 from tests.unit.project.test_command_line import ASK, cli
 
 SETTINGS = b"\0\0\0\x04\0\0\0\0\0"
@@ -291,6 +297,28 @@ def test_a_program_that_goes_on_tells_who_does_not_answer_in_time(monkeypatch: p
         assert "it takes connections and says nothing: look at its process" in asyncio.run(ask(f"127.0.0.1:{port}"))
     with full_backlog() as address:
         assert "it does not answer in time: check that the machine is on" in asyncio.run(ask(address))
+
+
+def test_servers_tell_the_cause_of_a_store_that_is_not_there(
+    authority: Authority, stranger: Authority, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def follow(*words: str) -> str:
+        given = {"etcd_ca": "", "etcd_cert": "", "etcd_key": "", "etcd_user": "", "etcd_password_file": ""}
+        store = EtcdStore(etcd_config(given | dict(zip(words[::2], words[1::2], strict=True))))
+        keys, rng = HqKeys(), random.Random(1)
+        following = asyncio.create_task(StoreFollower(store, keys, Mirror(), Epoch(store, keys, rng), rng).run())
+        while not (told := [record.getMessage() for record in caplog.records if "--etcd" in record.getMessage()]):
+            await asyncio.sleep(0.02)
+        following.cancel()
+        await store.close()
+        caplog.clear()
+        return told[0]
+
+    said = asyncio.run(follow("etcd", "127.0.0.1:1"))
+    assert "etcd: cannot connect to 127.0.0.1:1: nothing listens there: start it" in said
+    with listening(with_tls(stranger.issue("etcd"))) as port:
+        said = asyncio.run(follow("etcd", f"127.0.0.1:{port}", "etcd_ca", str(authority.cert)))
+    assert f"is not from the CA in {authority.cert}: give the right one with --etcd-ca; trying again" in said
 
 
 @pytest.mark.parametrize("program", ASK)
