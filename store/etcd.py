@@ -55,6 +55,10 @@ class EtcdCredentials(Protocol):
         ...
 
 
+async def _unknown_cause(endpoint: str) -> str:
+    return ""
+
+
 @dataclass(frozen=True, slots=True)
 class EtcdConfig:
     """Where etcd is and how to talk to it.
@@ -64,7 +68,7 @@ class EtcdConfig:
         credentials: for TLS; None: plain text.
         user, password: for etcd's own authentication; empty: none.
         read_timeout_s: for one try at one member.
-        why_unreachable: why there is no connection to an endpoint; empty: unknown. It may block for seconds.
+        find_cause: why there is no connection to an endpoint; empty: unknown.
     """
 
     endpoints: tuple[str, ...]
@@ -72,7 +76,7 @@ class EtcdConfig:
     user: str = ""
     password: str = field(default="", repr=False)
     read_timeout_s: float = 3.0
-    why_unreachable: Callable[[str], str] = lambda _: ""
+    find_cause: Callable[[str], Awaitable[str]] = _unknown_cause
 
 
 class EtcdStore:
@@ -226,7 +230,7 @@ class EtcdStore:
         except Answered as error:
             return MemberStatus(member.endpoint, error=str(error))
         except Unavailable as error:
-            why = await asyncio.to_thread(self._config.why_unreachable, member.endpoint)
+            why = await self._config.find_cause(member.endpoint)
             told = f"etcd: cannot connect to {member.endpoint}: {why}" if why else str(error)
             return MemberStatus(member.endpoint, error=told)
 

@@ -115,7 +115,7 @@ class Client(ReadCalls, WriteCalls, ReportCalls):
             self._clock,
             connect_timeout_s=self._settings.connect_timeout_s,
             version=credentials.version if credentials else never_renewed,
-            why=connecting.why_unreachable if credentials or channel_factory is None else unknown_cause,
+            find_cause=connecting.find_cause if credentials or channel_factory is None else unknown_cause,
         )
         self._metadata = _both(credentials, metadata)
         if credentials is not None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import ssl
+import threading
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +19,23 @@ _HEAD: Final = 9
 _EXPIRED, _TOO_EARLY, _NAMES = 10, 9, (62, 64)  # X509_V_ERR_...
 _UNTRUSTED: Final = (2, 18, 19, 20, 21)
 NOT_GRPC: Final = "what answers there is not gRPC: check the port"
+
+
+async def find_cause(address: str, files: CredentialFiles, prefix: str = "--") -> str:
+    """`why_unreachable`, without blocking the loop, nor the end of the process: a look-up of a name may hang."""
+    loop = asyncio.get_running_loop()
+    found: asyncio.Future[str] = loop.create_future()
+
+    def tell() -> None:
+        why = ""
+        try:
+            why = why_unreachable(address, files, prefix)
+        finally:
+            with suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(lambda: found.done() or found.set_result(why))
+
+    threading.Thread(target=tell, name=f"why not {address}", daemon=True).start()
+    return await found
 
 
 def why_unreachable(address: str, files: CredentialFiles, prefix: str = "--") -> str:

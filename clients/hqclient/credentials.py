@@ -9,7 +9,6 @@ error, log line or repr.
 
 from __future__ import annotations
 
-import asyncio
 import ipaddress
 import logging
 import os
@@ -24,7 +23,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import grpc
 
-from hqclient.connecting import why_unreachable
+from hqclient.connecting import find_cause
 from hqclient.credential_files import BadCredentials, CredentialFiles
 from hqclient.errors import HqApiError
 from hqclient.links import CHANNEL_OPTIONS
@@ -125,15 +124,15 @@ class Credentials:
             self._context = tls, tls.context()
         return self._context[1]
 
-    def why_unreachable(self, address: str) -> str:
-        """Why there is no connection to an address, with these files; empty: there could be one now. It blocks."""
-        return why_unreachable(address, self.files, self._prefix)
+    async def find_cause(self, address: str) -> str:
+        """Why there is no connection to an address, with these files; empty: there could be one now."""
+        return await find_cause(address, self.files, self._prefix)
 
     async def explain(self, error: HqApiError) -> HqApiError:
         """The same error; if it says that nobody answered, then also why."""
         if error.from_hq or (error.sent and error.code is not grpc.StatusCode.DEADLINE_EXCEEDED):
             return error
-        if why := await asyncio.to_thread(self.why_unreachable, error.endpoint):
+        if why := await self.find_cause(error.endpoint):
             error.reword(f"cannot connect to {error.endpoint}: {why}")
         return error
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import grpc
@@ -14,7 +14,7 @@ from hqpb.v1.admin_stubs import AdminServiceStub
 from hqpb.v1.service_stubs import InstanceServiceStub
 
 ChannelFactory = Callable[[str], grpc.aio.Channel]
-Why = Callable[[str], str]  # there is no connection to an address; it may take a second, and is called in a thread
+FindCause = Callable[[str], Awaitable[str]]  # why there is no connection to an address; empty: there could be one now
 Version = Callable[[], int]  # of what channels are made with: when it changes, they must be reopened
 
 CHANNEL_OPTIONS: tuple[tuple[str, int], ...] = (
@@ -46,7 +46,7 @@ def never_renewed() -> int:
     return 0
 
 
-def unknown_cause(address: str) -> str:
+async def unknown_cause(address: str) -> str:
     """For channels that somebody else makes: how they connect is not known here."""
     return "the channel does not say why"
 
@@ -64,10 +64,10 @@ class ReplicaLink:
         *,
         connect_timeout_s: float,
         version: Version = never_renewed,
-        why: Why = unknown_cause,
+        find_cause: FindCause = unknown_cause,
     ) -> None:
         self.address = address
-        self._why = why
+        self._find_cause = find_cause
         self._failure = ""  # why the last attempt failed, while there is no connection
         self._version = version
         self._made_with = 0
@@ -149,7 +149,7 @@ class ReplicaLink:
             raise
         if not is_ready:
             self._drop()
-            why = await asyncio.to_thread(self._why, self.address)
+            why = await self._find_cause(self.address)
             self._failure = f"cannot connect to {self.address}: {why or 'it did not take the connection: try again'}"
             raise not_connected(self.address, self._failure)
         self._failure = ""

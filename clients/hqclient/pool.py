@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from hqclient.backoff import backoff_limit_s
 from hqclient.clock import ClientClock
-from hqclient.links import ChannelFactory, ReplicaLink, Stubs, Version, Why, never_renewed, unknown_cause
+from hqclient.links import ChannelFactory, FindCause, ReplicaLink, Stubs, Version, never_renewed, unknown_cause
 
 
 @dataclass(slots=True)
@@ -128,12 +128,14 @@ class Pool:
         *,
         connect_timeout_s: float,
         version: Version = never_renewed,
-        why: Why = unknown_cause,
+        find_cause: FindCause = unknown_cause,
     ) -> None:
         self.replicas = replicas
         self._clock = clock
         self._links = {
-            r.address: ReplicaLink(r.address, factory, connect_timeout_s=connect_timeout_s, version=version, why=why)
+            r.address: ReplicaLink(
+                r.address, factory, connect_timeout_s=connect_timeout_s, version=version, find_cause=find_cause
+            )
             for r in replicas.all
         }
         self._prober: asyncio.Task[None] | None = None

@@ -28,7 +28,7 @@ class Dialer:
     def __init__(self, credentials: Credentials | None = None) -> None:
         """`credentials` None: plain text, without authentication."""
         self._credentials = credentials or Credentials()
-        self.why_unreachable = self._credentials.why_unreachable
+        self.find_cause = self._credentials.find_cause
 
     def open(self, address: str) -> Channel:
         """A new channel; it reconnects when certificates were renewed."""

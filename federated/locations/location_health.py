@@ -163,7 +163,7 @@ class Probes:
             return
         self._causes_at = self._clock.now()
         addresses = [replica.address for replica in self._race.replicas.all]
-        found = await asyncio.gather(*(asyncio.to_thread(self._dialer.why_unreachable, one) for one in addresses))
+        found = await asyncio.gather(*map(self._dialer.find_cause, addresses))
         causes = [f"cannot connect to {address}: {why}" for address, why in zip(addresses, found, strict=True) if why]
         if causes and (told := "; ".join(causes)) != self._causes:
             self._causes = told

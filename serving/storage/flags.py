@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from hqclient.connecting import why_unreachable
+from hqclient.connecting import find_cause
 from hqclient.credential_files import CredentialFiles
 from serving.auth.watched_files import BadSecurity
 from serving.flags import AddressParam, F, Flags, InputFile, together, usage_errors
@@ -49,7 +49,7 @@ def etcd_config(given: Mapping[str, Any]) -> EtcdConfig:
         credentials=_etcd_tls(ca, cert, key),
         user=given["etcd_user"],
         password=_password(given["etcd_password_file"]),
-        why_unreachable=partial(why_unreachable, files=CredentialFiles(ca, cert, key), prefix="--etcd-"),
+        find_cause=partial(find_cause, files=CredentialFiles(ca, cert, key), prefix="--etcd-"),
     )
 
 
