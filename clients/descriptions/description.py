@@ -138,6 +138,8 @@ def _placements(fields: Fields, place: str) -> Iterator[Placement]:
     if defaults is not None and not isinstance(defaults, dict):
         fields.fault("allocation", f"must be fields, not {kind(defaults)}")
         defaults = None
+    # Read once, whoever takes it as it is: written out for each of many instances a long one would fill the memory.
+    shared = None if defaults is None else allocation_of(None, defaults, fields.at("allocation"), fields.faults)
     weights = _Weights(fields)
     for path, item in fields.items("instances"):
         inner = Fields(item, path, fields.faults)
@@ -146,7 +148,7 @@ def _placements(fields: Fields, place: str) -> Iterator[Placement]:
             id=inner.id("id", needed=True),
             installation=inner.id("installation"),
             node=inner.id("node"),
-            allocation=_allocation(inner, defaults),
+            allocation=_allocation(inner, defaults, shared),
             labels=inner.texts("labels"),
             weight=weights.of(inner),
         )
@@ -186,11 +188,13 @@ def _weight(fields: Fields, name: str = "weight") -> int | None:
     return None
 
 
-def _allocation(fields: Fields, defaults: Any) -> instance_pb2.ResourceAllocation | None:
+def _allocation(
+    fields: Fields, defaults: Any, shared: instance_pb2.ResourceAllocation | None
+) -> instance_pb2.ResourceAllocation | None:
     """The instance's own over the service's; `allocation:` with nothing leaves it to the scheduler."""
     value = fields.raw("allocation")
-    if value is None and (defaults is None or fields.has("allocation")):
-        return None
+    if value is None:
+        return None if fields.has("allocation") else shared
     return allocation_of(value, defaults or {}, fields.at("allocation"), fields.faults)
 
 
@@ -201,15 +205,15 @@ def _installations(fields: Fields) -> dict[str, tuple[str, ...]]:
 
 def _contradictions(description: Description) -> Iterator[str]:
     """Faults between fields."""
-    defined = {d.id for d in description.definitions}
+    defined, kept = {d.id for d in description.definitions}, description.kept
     for number, revision in enumerate(description.drop):
-        if revision in description.kept:
+        if revision in kept:
             named = "ready" if revision == description.ready else "revisions" if revision in defined else "installed"
             yield f"drop[{number}]: {revision} is also under {named}: keep it or drop it"
     for number, revision in enumerate(description.installed):
         if revision == description.ready:
             yield f"installed[{number}]: {revision} is the READY one, which is installed anyway"
-    if description.drop_others and not description.kept:
+    if description.drop_others and not kept:
         yield f"drop: `{OTHERS}` would leave no revision at all: name those that stay under `ready` or `installed`"
     seen: set[str] = set()
     for number, placement in enumerate(description.placements):

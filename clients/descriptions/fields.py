@@ -92,7 +92,7 @@ class Fields:
 
     def ids(self, name: str) -> tuple[str, ...]:
         """A list of ids."""
-        found: list[str] = []
+        found: dict[str, None] = {}
         for path, item in self.items(name):
             if not isinstance(item, str) or not is_id(item):
                 shown = repr(item) if isinstance(item, str) else kind(item)
@@ -100,7 +100,7 @@ class Fields:
             elif item in found:
                 self.faults.append(f"{path}: {item} is duplicated")
             else:
-                found.append(item)
+                found[item] = None
         return tuple(found)
 
     def texts(self, name: str) -> dict[str, str | None]:

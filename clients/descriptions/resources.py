@@ -53,18 +53,20 @@ def _numbers(value: Any, path: str, faults: list[str], lowest: int) -> dict[str,
         faults.append(f"{path}: must be `name: number` lines, not {kind(value)}")
         return {}
     numbers: dict[str, int] = {}
+    owners: dict[int, str] = {}
     for name, number in value.items():
-        if what := _fault_of(name, number, numbers, lowest):
+        if what := _fault_of(name, number, owners, lowest):
             faults.append(f"{path}.{name}: {what}")
         else:
             numbers[name] = number
+            owners[number] = name
     return numbers
 
 
-def _fault_of(name: Any, number: Any, others: Mapping[str, int], lowest: int) -> str:
+def _fault_of(name: Any, number: Any, owners: Mapping[int, str], lowest: int) -> str:
     if not isinstance(name, str) or not is_name(name):
         return f"is not a valid port name: {NAME_RULE}"
     if isinstance(number, bool) or not isinstance(number, int) or not lowest <= number <= MAX_PORT:
         return f"{number!r} is not a valid port: use {lowest} to {MAX_PORT}"
-    owner = next((other for other, taken in others.items() if taken == number and number), None)
+    owner = owners.get(number) if number else None
     return f"{number} is already port {owner}" if owner else ""

@@ -37,10 +37,12 @@ class Definition:
 def definitions_of(fields: Fields) -> tuple[Definition, ...]:
     """The list `revisions`."""
     found: list[Definition] = []
+    seen: set[str] = set()
     for path, item in fields.items("revisions"):
         definition = _definition(item, path, fields.faults)
-        if definition.id and any(other.id == definition.id for other in found):
+        if definition.id and definition.id in seen:
             fields.faults.append(f"{path}.id: {definition.id} is duplicated")
+        seen.add(definition.id)
         found.append(definition)
     return tuple(found)
 

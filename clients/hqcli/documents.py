@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 SUFFIXES = (".yaml", ".yml", ".json")
+_MOST_DEPTH = 100
 
 
 class BadDocument(Exception):
@@ -33,12 +34,15 @@ class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: i
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         seen: set[str] = set()
-        for key, _ in node.value:
+        for number, (key, value) in enumerate(node.value):
             if not isinstance(key, yaml.ScalarNode):
                 raise yaml.constructor.ConstructorError(None, None, "a key that is no text", key.start_mark)
             if key.value in seen and key.value != "<<":
                 raise yaml.constructor.ConstructorError(None, None, f"duplicate key {key.value!r}", key.start_mark)
             seen.add(key.value)
+            if key.tag in _NO_TEXT:  # a label `1` is text: keys of several types could not be put in order
+                text = yaml.ScalarNode("tag:yaml.org,2002:str", key.value, key.start_mark, key.end_mark)
+                node.value[number] = text, value
         mapping: dict[Any, Any] = super().construct_mapping(node, deep)
         return mapping
 
@@ -85,6 +89,7 @@ _DocumentLoader.yaml_implicit_resolvers = {
     ]
     for first, resolvers in _DocumentLoader.yaml_implicit_resolvers.items()
 }
+_NO_TEXT = tuple(f"tag:yaml.org,2002:{kind}" for kind in ("int", "float", "bool", "null"))
 _TRUE_OR_FALSE = re.compile(r"^(?:true|false)$", re.IGNORECASE)
 _DocumentLoader.add_implicit_resolver("tag:yaml.org,2002:bool", _TRUE_OR_FALSE, list("tTfF"))
 
@@ -126,6 +131,7 @@ def _text_of(file: Path) -> str:
 def value_of(text: str) -> Any:
     """The one document in a text; None: it is empty. Raises BadDocument: where and why."""
     try:
+        _check_depth(text)
         return _DocumentLoader(text).get_single_data()
     except Exception as error:  # PyYAML also fails with errors that are not its own
         raise BadDocument(_yaml_fault(error)) from None
@@ -139,6 +145,7 @@ def documents_in(name: str, text: str, bad: list[str], *, was_accepted: bool = F
     """
     loader = _AcceptedLoader if was_accepted else _DocumentLoader
     try:
+        _check_depth(text)
         documents = [value for value in yaml.load_all(text, Loader=loader) if value is not None]
     except Exception as error:
         bad.append(f"{name}: {_yaml_fault(error)}")
@@ -147,6 +154,15 @@ def documents_in(name: str, text: str, bad: list[str], *, was_accepted: bool = F
         bad.append(f"{name}: is empty")
     for number, value in enumerate(documents, 1):
         yield (f"{name}, document {number}" if len(documents) > 1 else name), value
+
+
+def _check_depth(text: str) -> None:
+    """Raises RecursionError. libyaml composes by recursion in C: a deep text would end the process, not the call."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_DocumentLoader):
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > _MOST_DEPTH:
+            raise RecursionError
 
 
 def _yaml_fault(error: Exception) -> str:

@@ -126,8 +126,11 @@ def _value(text: bytes, was_accepted: bool) -> Any:
 
 
 def _check_expanded(value: Any) -> None:
-    """YAML aliases may expand to a billion times the text. Raises TooLarge."""
-    left, waiting, seen = MAX_CONTENT_BYTES, [value], set[int]()
+    """YAML aliases may expand to a billion times the text, and defaults to much of it for each instance.
+
+    Raises TooLarge.
+    """
+    left, waiting, seen = MAX_CONTENT_BYTES, [value, *_repeated_defaults(value)], set[int]()
     while waiting:
         one = waiting.pop()
         left -= len(one) if isinstance(one, str) else 1
@@ -135,11 +138,22 @@ def _check_expanded(value: Any) -> None:
             left -= _AGAIN_BYTES if id(one) in seen else 0  # an alias: of few bytes it makes millions
             seen.add(id(one))
         if left < 0:
-            raise TooLarge(f"content with its aliases written out is over {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES")
+            raise TooLarge(
+                f"content with its aliases and defaults written out is over {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES"
+            )
         if isinstance(one, dict):
             waiting += [*one.keys(), *one.values()]
         elif isinstance(one, list):
             waiting += one
+
+
+def _repeated_defaults(value: Any) -> list[Any]:
+    """The allocation of all instances, once for each that has some of it otherwise."""
+    instances = value.get("instances") if isinstance(value, dict) else None
+    if not isinstance(instances, list):
+        return []
+    own = sum(isinstance(one, dict) and isinstance(one.get("allocation"), dict) for one in instances)
+    return [value.get("allocation")] * own
 
 
 def _violation(fault: str) -> Violation:

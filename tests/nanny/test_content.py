@@ -81,19 +81,23 @@ def merging(levels: int, wide: int) -> bytes:
             "brings",
         ),
         (b"&a {<<: *a}", "is nested too deeply"),
-        (b"- " * 5_000, "must be a service's description"),
+        (b"- " * 5_000, "is nested too deeply"),
+        (b"service: web\nlabels: " + b"[" * 100_000, "is nested too deeply"),
+        (b'{"service": ' + b'{"a": ' * 100_000, "is nested too deeply"),
         (b"service: " + b"9" * 5_000, "a number that is too long"),
         (b"service: 1" + b":1" * 100_000, "content.service"),
         (b"service: 1" + b":1" * 1_000 + b".5", "content.service"),
         (b"? [a]\n: b", "a key that is no text"),
         (b"? {a: b}\n: b", "a key that is no text"),
-        (b"service: web\ninstances: &a [*a]", "with its aliases written out"),
+        (b"service: web\ninstances: &a [*a]", "with its aliases and defaults written out"),
     ],
     ids=[
         "merges",
         "a merge",
         "itself",
         "depth",
+        "depth that ended the process",
+        "depth of JSON",
         "digits",
         "base 60",
         "base 60 with a fraction",
@@ -131,6 +135,44 @@ def test_what_was_accepted_before_there_were_bounds_is_read(
 def test_of_very_many_faults_the_first_are_told() -> None:
     with pytest.raises(InvalidRequest) as refused:
         content(b"service: web\nrevisions: [{id: v1}]\ninstances: [" + b"{}," * 500 + b"]")
+    assert len(refused.value.violations) == 100
+
+
+def test_keys_are_text_whatever_they_look_like() -> None:
+    """Keys of several types could not be put in order: an error of the server."""
+    labels = b"labels: {1: a, b: c, .nan: d, true: e, ~: f}\n"
+    assert content(labels + GOOD).description.labels == {"1": "a", "b": "c", ".nan": "d", "true": "e", "~": "f"}
+    assert content(labels + GOOD).id == content(b"labels: {'1': a, b: c, .nan: d, 'true': e, '~': f}\n" + GOOD).id
+
+
+def described(allocation: str, instances: str, more: str = "") -> bytes:
+    return f"service: web\nrevisions: [{{id: v1}}]\nallocation: {allocation}\ninstances: [{instances}]\n{more}".encode()
+
+
+def test_what_all_instances_are_allocated_is_read_once() -> None:
+    """Written out for each, some megabytes of it took Nanny's memory."""
+    told = read_content("web", described("{host: h, ports: {http: 81}}", "{id: web-1}, {id: web-2}"), ["sas"])
+    one, other = (placement.allocation for placement in told.placements.values())
+    assert one is other
+    assert one is not None
+    assert one.port[0].number == 81
+
+
+def test_defaults_that_write_out_to_more_than_the_limit_are_refused() -> None:
+    names = ", ".join(f"{{id: web-{n}, allocation: {{}}}}" for n in range(100))
+    with pytest.raises(TooLarge, match="defaults"):
+        read_content("web", described("{host: " + "h" * 100_000 + "}", names), ["sas"])
+
+
+@pytest.mark.long
+def test_long_lists_of_names_cost_no_more_for_each_than_short_ones() -> None:
+    """Each port, id and revision was compared with all before it: four megabytes of them took hours of a thread."""
+    ports = ", ".join(f"p{n}: {n + 1}" for n in range(60_000))
+    ids = ", ".join(f"a{n}" for n in range(50_000))
+    revisions = ", ".join(f"{{id: v{n}}}" for n in range(2, 5_000))
+    text = described(f"{{ports: {{{ports}}}}}", "{id: web-1}", f"installed: [{ids}]\ndrop: [{ids}]\n")
+    with pytest.raises(InvalidRequest) as refused:
+        read_content("web", text.replace(b"{id: v1}", b"{id: v1}, " + revisions.encode()), ["sas"])
     assert len(refused.value.violations) == 100
 
 
