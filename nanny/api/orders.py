@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import zlib
 from collections.abc import Collection, Mapping
 from functools import partial
 from typing import Any, Final
@@ -18,12 +19,12 @@ from nanny.records import kinds
 from nanny.records.stored_snapshots import MAX_CHUNKS
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted_content
-from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same
+from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same, text_of
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
 from serving.calls.methods import Call
-from serving.errors import FailedPrecondition, InvalidRequest, NotFound, Overloaded, Violation, invalid
+from serving.errors import FailedPrecondition, InvalidRequest, NotFound, Overloaded, ServiceError, Violation, invalid
 from serving.limiting.caller_threads import CallerThreads
 from serving.rights.stored import encode_access
 
@@ -170,7 +171,7 @@ class NannyOrders:
         event.by.comment, event.by.ticket = by.comment, by.ticket
 
     async def _store_content(self, service: str, content: Content, chunks: list[bytes]) -> int:
-        """Store the missing chunks, one by one; return how many chunks there are."""
+        """Store the missing chunks, one by one; return how many chunks there are. Raises Overloaded."""
         known = self._controller.records(kinds.SNAPSHOT).get(kinds.of_snapshot(service, content.id))
         if known is not None:
             return known.chunks
@@ -181,10 +182,32 @@ class NannyOrders:
             assert len(data) <= CHUNK_BYTES
             change = self._controller.creation()
             key = kinds.of_chunk(service, content.id, number)
-            if change.get(kinds.CHUNK, key) is None:
+            if (stored := change.get(kinds.CHUNK, key)) is None:
                 change.put(kinds.CHUNK, key, records_pb2.ChunkRecord(data=data))
                 await change.commit()
+            elif stored.data != data:
+                return await self._count_stored(service, content)
         return len(chunks)
+
+    async def _count_stored(self, service: str, content: Content) -> int:
+        """How many chunks another text of the same content has, which was stored and is no snapshot's yet.
+
+        Raises Overloaded: they are not all of one text, so they are nobody's any more, or somebody is storing them.
+        """
+        stored, held = self._controller.records(kinds.CHUNK), list[bytes]()
+        while (chunk := stored.get(kinds.of_chunk(service, content.id, len(held)))) is not None:
+            held.append(chunk.data)
+        try:
+            read = partial(read_content, service, text_of(held), self._locations)
+            is_same = (await asyncio.to_thread(read)).id == content.id
+        except (zlib.error, ServiceError):
+            is_same = False
+        if not is_same:
+            raise Overloaded(
+                f"another text of snapshot {content.id} of {service} waits to be removed: retry in half an hour",
+                _REMOVED_S,
+            )
+        return len(held)
 
 
 def _keeps_secrets(instances: Mapping[Key, Instance], revision_id: str) -> bool:

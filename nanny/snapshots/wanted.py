@@ -20,7 +20,7 @@ from nanny.snapshots.weights import set_share
 READY: Final = instance_pb2.REVISION_TARGET_READY
 INSTALLED: Final = instance_pb2.REVISION_TARGET_INSTALLED
 CREATED: Final[int] = instance_pb2.REVISION_TARGET_CREATED
-_DIGITS: Final = 20  # of the largest uint64
+_DIGITS: Final = 18  # of a generation: orders after it must still fit into its record
 OWNER: Final = OWNED
 """Annotation of instances that a Nanny owns; its value is the stamp of the order that wrote them last."""
 

@@ -15,6 +15,7 @@ from nanny.automaton.states import Target
 from nanny.records import kinds
 from nanny.records.history import KEPT
 from nanny.records.stored_snapshots import MAX_CHUNKS
+from nanny.snapshots.content import text_of
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
@@ -99,6 +100,31 @@ async def test_snapshots_that_are_refused_again_and_again_store_no_more_than_a_s
         with pytest.raises(AssertionError if number < 4 else Overloaded):
             await orders.add_snapshot(request, Call())
     assert len(store.records(kinds.CHUNK)) == 4
+
+
+async def test_chunks_of_two_texts_with_the_same_content_are_not_mixed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A text that was refused left its chunks; a shorter one took the first of them, which nobody could read."""
+    monkeypatch.setattr("nanny.snapshots.content.CHUNK_BYTES", 1_000)
+    store, sent = Store(), []
+    store.put(kinds.SERVICE, SERVICE, records_pb2.ServiceRecord(head="other"))
+    contents = Contents(cast("Any", {}), cast("Any", {}), ["ams"])
+
+    async def submit(_: str, event: records_pb2.ServiceEvent, **__: Any) -> None:
+        sent.append(event.snapshot)
+        raise AssertionError("HEAD is other")
+
+    orders = NannyOrders(cast("Any", store), cast("Any", SimpleNamespace(submit=submit)), contents, ["ams"])
+    long = "# " + "".join(f"{number}," for number in range(2_000)) + "\n"
+    text = "{service: web, instances: [{id: web-1}], revisions: [{id: v1}]}"
+    for content in (long + text, text):
+        with pytest.raises(AssertionError):
+            await orders.add_snapshot(pb.CreateSnapshotRequest(service_id=SERVICE, content=content.encode()), Call())
+    chunks = store.records(kinds.CHUNK)
+    names = [kinds.of_chunk(SERVICE, sent[1].snapshot.id, number) for number in range(sent[1].chunks)]
+    assert text_of([chunks[name].data for name in names]).decode() == long + text
+    store.kept.pop((kinds.CHUNK.name, names[-1]))
+    with pytest.raises(Overloaded, match="another text of snapshot"):
+        await orders.add_snapshot(pb.CreateSnapshotRequest(service_id=SERVICE, content=text.encode()), Call())
 
 
 def test_long_comments_keep_nobody_from_pausing_a_service() -> None:
