@@ -96,7 +96,7 @@ class Addressing:
     def _place(
         self, places: EndpointAddresses, seen: set[tuple[str, int]], instance: KnownInstance, number: int
     ) -> None:
-        addresses = self._hosts.addresses(instance.host)
+        addresses = self._hosts.addresses(instance.host, instance.service)
         if addresses is None:
             places.is_pending = True
             return

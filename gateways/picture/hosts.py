@@ -2,6 +2,9 @@
 
 A host is usually an address already. A name is looked up when first requested, and periodically while in use.
 A failed lookup changes nothing: the last result stays.
+
+Names are what owners of services write. Those of one service, whose name servers may never answer, have a share of the
+lookups, and wait for one another only.
 """
 
 from __future__ import annotations
@@ -10,9 +13,13 @@ import asyncio
 import ipaddress
 import logging
 import socket
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, NamedTuple, Self
+from weakref import WeakValueDictionary
 
 log = logging.getLogger(__name__)
 
@@ -21,25 +28,39 @@ Resolve = Callable[[str], Awaitable[Collection[str]]]
 
 REFRESH_S: Final = 30.0
 MOST_NAMES: Final = 100_000
+_MOST_OF_ONE: Final = 20_000  # of one service
 _AT_ONCE: Final = 16
+_AT_ONCE_OF_ONE: Final = 4
 _PATIENCE_S: Final = 5.0
 _UNUSED_ROUNDS: Final = 10  # a name not requested for this many rounds is dropped
 
 
+# The system's resolver may hold a thread for half a minute after nobody waits for it any more.
+_threads: Final = ThreadPoolExecutor(8 * _AT_ONCE, "resolve")
+
+
 async def system_resolve(name: str) -> Collection[str]:
     """Resolve a name with the machine's resolver. Raises OSError."""
-    found = await asyncio.get_running_loop().getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    look_up = partial(socket.getaddrinfo, name, None, type=socket.SOCK_STREAM)
+    found = await asyncio.get_running_loop().run_in_executor(_threads, look_up)
     return [str(where[0]) for *_, where in found]
+
+
+class _Key(NamedTuple):
+    """A name, and the service whose instances have it."""
+
+    service: str
+    host: str
 
 
 class _ResolvedName:
     """The addresses of one name; empty: not resolved yet."""
 
-    __slots__ = ("addresses", "has_failed", "is_pending", "unused")
+    __slots__ = ("addresses", "has_failed", "is_looked_up", "is_pending", "unused")
 
     def __init__(self) -> None:
         self.addresses: tuple[str, ...] = ()
-        self.is_pending, self.has_failed, self.unused = True, False, 0
+        self.is_pending, self.has_failed, self.is_looked_up, self.unused = True, False, False, 0
 
 
 class HostResolver:
@@ -53,9 +74,11 @@ class HostResolver:
         self._resolve, self._refresh_s = resolve, refresh_s
         self.refused = 0
         self._literal: dict[str, tuple[str, ...]] = {}
-        self._names: dict[str, _ResolvedName] = {}
+        self._names: dict[_Key, _ResolvedName] = {}
+        self._of: Counter[str] = Counter()  # names by service
         self._tell: Callable[[Collection[str]], None] = lambda _: None
         self._slots = asyncio.Semaphore(_AT_ONCE)
+        self._shares = WeakValueDictionary[str, asyncio.Semaphore]()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_open = False
 
@@ -73,21 +96,19 @@ class HostResolver:
         """Call this with hosts whose addresses have changed."""
         self._tell = tell
 
-    def addresses(self, host: str) -> tuple[str, ...] | None:
+    def addresses(self, host: str, service: str = "") -> tuple[str, ...] | None:
         """Addresses in order; empty: it has none; None: the first resolution is under way."""
         if (found := self._literal.get(host)) is not None:
             return found
-        if host in self._names:
-            name = self._names[host]
+        if (name := self._names.get(_Key(service, host))) is not None:
             name.unused = 0
             return None if name.is_pending and not name.addresses else name.addresses
-        return self._first_seen(host)
+        return self._first_seen(_Key(service, host))
 
     async def __aenter__(self) -> Self:
         self._is_open = True
         self._start(self._keep())
-        for host in self._names:
-            self._start(self._look_up([host]))
+        self._look_up_all()
         return self
 
     async def __aexit__(
@@ -98,23 +119,24 @@ class HostResolver:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _first_seen(self, host: str) -> tuple[str, ...] | None:
+    def _first_seen(self, key: _Key) -> tuple[str, ...] | None:
         try:
-            literal = (str(ipaddress.ip_address(host)),)
+            literal = (str(ipaddress.ip_address(key.host)),)
         except ValueError:
-            return self._new_name(host)
+            return self._new_name(key)
         if len(self._literal) >= MOST_NAMES:
             self._literal.clear()
-        self._literal[host] = literal
+        self._literal[key.host] = literal
         return literal
 
-    def _new_name(self, host: str) -> tuple[str, ...] | None:
-        if len(self._names) >= MOST_NAMES or not host:
+    def _new_name(self, key: _Key) -> tuple[str, ...] | None:
+        if len(self._names) >= MOST_NAMES or self._of[key.service] >= _MOST_OF_ONE or not key.host:
             self.refused += 1
             return ()
-        self._names[host] = _ResolvedName()
+        self._names[key] = _ResolvedName()
+        self._of[key.service] += 1
         if self._is_open:
-            self._start(self._look_up([host]))
+            self._start(self._look_up(key))
         return None
 
     def _start(self, work: Awaitable[None]) -> None:
@@ -125,27 +147,37 @@ class HostResolver:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._refresh_s)
-            for host, name in [*self._names.items()]:
+            for key, name in [*self._names.items()]:
                 name.unused += 1
                 if name.unused > _UNUSED_ROUNDS:
-                    del self._names[host]
-            await self._look_up([*self._names])
+                    del self._names[key]
+                    self._of -= Counter([key.service])
+            self._look_up_all()
 
-    async def _look_up(self, hosts: Collection[str]) -> None:
-        changed = [host for host, moved in zip(hosts, await self._all(hosts), strict=True) if moved]
-        if changed:
-            self._tell(changed)
+    def _look_up_all(self) -> None:
+        """Begin with those that are not being looked up, or wait for it."""
+        for key, name in self._names.items():
+            if not name.is_looked_up:
+                self._start(self._look_up(key))
 
-    async def _all(self, hosts: Collection[str]) -> list[bool]:
-        return await asyncio.gather(*(self._one(host) for host in hosts))
-
-    async def _one(self, host: str) -> bool:
-        """Look up a host; return whether its addresses changed."""
-        name = self._names.get(host)
+    async def _look_up(self, key: _Key) -> None:
+        name = self._names.get(key)
         if name is None:
-            return False
+            return
+        name.is_looked_up = True
+        share = self._shares.setdefault(key.service, asyncio.Semaphore(_AT_ONCE_OF_ONE))
         try:
-            async with self._slots, asyncio.timeout(_PATIENCE_S):
+            async with share, self._slots:
+                has_changed = await self._resolve_name(key.host, name)
+        finally:
+            name.is_looked_up = False
+        if has_changed:
+            self._tell([key.host])
+
+    async def _resolve_name(self, host: str, name: _ResolvedName) -> bool:
+        """Look up a host; return whether its addresses changed."""
+        try:
+            async with asyncio.timeout(_PATIENCE_S):
                 found = tuple(sorted({str(ipaddress.ip_address(one)) for one in await self._resolve(host)}))
         except (OSError, TimeoutError, UnicodeError, ValueError) as error:
             return self._record_failure(host, name, error)

@@ -66,6 +66,25 @@ async def test_a_name_that_nobody_asks_for_is_forgotten() -> None:
         await until(lambda: not hosts.names)
 
 
+async def test_names_of_one_service_that_nobody_answers_for_keep_no_other_service_waiting() -> None:
+    """An uploader of one service chose a thousand of them: others' new hosts were left out for minutes."""
+    waiting: list[str] = []
+
+    async def resolve(name: str) -> Collection[str]:
+        if name.startswith("slow"):
+            waiting.append(name)
+            await asyncio.sleep(1e6)
+        return ["10.0.0.1"]
+
+    async with HostResolver(resolve, refresh_s=0.001) as hosts:
+        for number in range(100):
+            assert hosts.addresses(f"slow-{number}", "web") is None
+        await until(lambda: len(waiting) == 4)
+        assert hosts.addresses("node-1", "mail") is None
+        await until(lambda: hosts.addresses("node-1", "mail") == ("10.0.0.1",))
+        assert len(waiting) == 4
+
+
 async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
