@@ -15,6 +15,7 @@ from nanny.records import kinds
 from nanny.snapshots.content import Content, read_content, text_of
 from nannypb.v1 import records_pb2
 from serving.errors import NotFound
+from serving.limiting.caller_threads import CallerThreads
 
 _KEPT_BYTES: Final = 64 << 20
 
@@ -31,6 +32,8 @@ class Contents:
         self._snapshots, self._chunks, self._locations = snapshots, chunks, locations
         self._kept: OrderedDict[str, tuple[Content, int]] = OrderedDict()
         self._kept_bytes = 0
+        self._reading: dict[str, asyncio.Future[Content]] = {}
+        self._threads = CallerThreads()  # as for those that are added: a service has one, whoever looks at it
 
     def text(self, service: str, snapshot: str) -> bytes:
         """The text as uploaded. Raises NotFound."""
@@ -51,12 +54,27 @@ class Contents:
         if key in self._kept:
             self._kept.move_to_end(key)
             return self._kept[key][0]
-        text = self.text(service, snapshot)
-        revision_id = self.revision_id(service, snapshot)
-        read = partial(read_content, service, text, self._locations, snapshot, revision_id, was_accepted=True)
-        content = await asyncio.to_thread(read)
-        self._keep(key, content, len(text))
+        if key not in self._reading:
+            self._reading[key] = reading = asyncio.ensure_future(self._read(service, snapshot))
+            reading.add_done_callback(partial(self._note_read, key))
+        return await asyncio.shield(self._reading[key])
+
+    async def _read(self, service: str, snapshot: str) -> Content:
+        """Read once for all who wait for it."""
+
+        def read() -> tuple[Content, int]:
+            text, revision_id = self.text(service, snapshot), self.revision_id(service, snapshot)
+            content = read_content(service, text, self._locations, snapshot, revision_id, was_accepted=True)
+            return content, len(text)
+
+        content, size_bytes = await self._threads.run(read, service)
+        self._keep(kinds.of_snapshot(service, snapshot), content, size_bytes)
         return content
+
+    def _note_read(self, key: str, reading: asyncio.Future[Content]) -> None:
+        del self._reading[key]
+        if not reading.cancelled():
+            reading.exception()  # if all who waited have left, nobody else looks at it
 
     async def needs(self, subject: ServiceContext, content: Content) -> Needs:
         """Return the needs of other snapshots that share this one's revision. Raises NotFound, InvalidRequest."""

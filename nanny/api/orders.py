@@ -103,7 +103,7 @@ class NannyOrders:
         text = self._contents.text(service, active)
         name = hashlib.sha256(f"{active}/{request_id}".encode()).hexdigest()[:_ID_DIGITS]
         read = partial(read_content, service, text, self._locations, name, name, was_accepted=True)
-        content = await asyncio.to_thread(read)
+        content = await self._threads.run(read, service)
         if not old.description.definitions[0].tells_secrets and _keeps_secrets(instances, old.revision_id):
             raise FailedPrecondition(
                 f"snapshot {active} does not describe the secrets that HQ holds for it: add one with the descriptors, "
@@ -121,7 +121,7 @@ class NannyOrders:
 
     async def adoption(self, service: str, instances: Mapping[Key, Instance]) -> SnapshotRecord:
         """Make a snapshot's content of what runs of a service. Raises InvalidRequest."""
-        content, text = await asyncio.to_thread(adopted_content, service, instances)
+        content, text = await self._threads.run(partial(adopted_content, service, instances), service)
         stored = await self._store_content(service, content, await asyncio.to_thread(chunks_of, text))
         snapshot = pb.Snapshot(
             id=content.id,
@@ -199,7 +199,7 @@ class NannyOrders:
             held.append(chunk.data)
         try:
             read = partial(read_content, service, text_of(held), self._locations)
-            is_same = (await asyncio.to_thread(read)).id == content.id
+            is_same = (await self._threads.run(read, service)).id == content.id
         except (zlib.error, ServiceError):
             is_same = False
         if not is_same:

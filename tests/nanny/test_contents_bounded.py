@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import zlib
+from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -21,6 +25,7 @@ from nannypb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
 from serving.errors import Overloaded
 from tests.nanny.orders import SERVICE, Dictionary, Ordered, refused
+from tests.support.sample_instances import eventually
 
 BIG = MAX_CHUNKS // 4
 
@@ -135,3 +140,31 @@ def test_long_comments_keep_nobody_from_pausing_a_service() -> None:
     stored = web.change.kept[kinds.HISTORY.name, SERVICE]
     assert stored.ByteSize() < MAX_RECORD_BYTES
     assert stored.entry[-1].what == "actions paused"
+
+
+async def test_a_content_is_read_once_for_all_who_look_at_it_and_one_of_a_service_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Some megabytes of YAML take a minute: whoever listed the instances of a few such snapshots had all threads."""
+    reading, most, ends = Counter[str](), Counter[str](), threading.Event()
+
+    def read(service: str, *_: Any, **__: Any) -> Any:
+        reading[service] += 1
+        most[service] = max(most[service], reading[service])
+        ends.wait(10)
+        reading[service] -= 1
+        return SimpleNamespace()
+
+    monkeypatch.setattr("nanny.actions.contents.read_content", read)
+    snapshots = {f"web/{number}": records_pb2.SnapshotRecord(chunks=1) for number in range(5)}
+    snapshots["mail/1"] = records_pb2.SnapshotRecord(chunks=1)
+    chunks = {f"{name}/0000": records_pb2.ChunkRecord(data=zlib.compress(b"{}")) for name in snapshots}
+    contents = Contents(cast("Any", snapshots), cast("Any", chunks), ["ams"])
+    looks = [asyncio.ensure_future(contents.content_of("web", str(number % 5))) for number in range(20)]
+    await asyncio.sleep(0)
+    other = asyncio.ensure_future(contents.content_of("mail", "1"))
+    await eventually(lambda: reading == {"web": 1, "mail": 1}, 5.0, "both to be read")
+    looks.pop(0).cancel()
+    ends.set()
+    await asyncio.gather(other, *looks)
+    assert most == {"web": 1, "mail": 1}
