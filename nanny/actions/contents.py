@@ -18,10 +18,11 @@ from serving.errors import NotFound
 from serving.limiting.caller_threads import CallerThreads
 
 _KEPT_BYTES: Final = 64 << 20
+_KEPT_OF_ONE: Final = 8  # what runs, what is rolled out, and a few that somebody looks at
 
 
 class Contents:
-    """Contents by service and snapshot; the last ones used are kept, bounded by the bytes of their texts."""
+    """Contents by service and snapshot; the last ones used are kept, a few of each, bounded by their texts' bytes."""
 
     def __init__(
         self,
@@ -68,7 +69,7 @@ class Contents:
             return content, len(text)
 
         content, size_bytes = await self._threads.run(read, service)
-        self._keep(kinds.of_snapshot(service, snapshot), content, size_bytes)
+        self._keep(service, kinds.of_snapshot(service, snapshot), content, size_bytes)
         return content
 
     def _note_read(self, key: str, reading: asyncio.Future[Content]) -> None:
@@ -85,9 +86,11 @@ class Contents:
                 others.append((snapshot, state, named))
         return needs_of(others, subject.own_targets)
 
-    def _keep(self, key: str, content: Content, size_bytes: int) -> None:
-        if key not in self._kept:
-            self._kept[key] = content, size_bytes
-            self._kept_bytes += size_bytes
+    def _keep(self, service: str, key: str, content: Content, size_bytes: int) -> None:
+        self._kept[key] = content, size_bytes
+        self._kept_bytes += size_bytes
+        own = [kept for kept in self._kept if kept.startswith(f"{service}/")]
+        for old in own[:-_KEPT_OF_ONE]:
+            self._kept_bytes -= self._kept.pop(old)[1]
         while self._kept_bytes > _KEPT_BYTES and len(self._kept) > 1:
             self._kept_bytes -= self._kept.popitem(last=False)[1][1]

@@ -24,6 +24,7 @@ from nannypb.v1.records_pb2 import ServiceRecord
 from serving.errors import NotFound, StoreUnavailable
 
 _WATCH_EVERY_S: Final = 1.0
+_ROWS_IN_A_TURN: Final = 500  # some 10 ms
 _PREPARED: Final = next(state for state in STATES if state.old == "PREPARED")
 _STOPPED: Final = (Current.PREPARED, Current.PARTIALLY_PREPARED)
 _NOT_IN_HQ: Final = (Current.GENERATING, Current.PARTIALLY_CREATED, Current.CREATED)
@@ -126,7 +127,9 @@ class Queries:
         answer = pb.ListInstancesResponse(snapshot_id=snapshot)
         current = next((CURRENT[one.current] for one in record.snapshot if one.snapshot_id == snapshot), None)
         async with self._worker.subject(service) as subject:
-            for key in sorted(content.placements):
+            for number, key in enumerate(sorted(content.placements)):
+                if number % _ROWS_IN_A_TURN == _ROWS_IN_A_TURN - 1:
+                    await asyncio.sleep(0)
                 row = self._row(content, key, subject.instances.get(key), current)
                 if key in subject.own_targets and subject.own_targets[key].snapshot_id == snapshot:
                     row.target = subject.own_targets[key].target

@@ -22,6 +22,7 @@ from nanny.snapshots.weights import SHARE
 from serving.errors import InvalidRequest, TooLarge, Violation, invalid
 
 MAX_CONTENT_BYTES: Final = 8 << 20
+_MOST_INSTANCES: Final = 20_000  # as in lists of requests: each is looked at again and again, and costs a kilobyte
 _MOST_FAULTS: Final = 100
 _AGAIN_BYTES: Final = 100
 CHUNK_BYTES: Final = 256 << 10
@@ -122,7 +123,16 @@ def _value(text: bytes, was_accepted: bool) -> Any:
         raise InvalidRequest(*(_violation(fault) for fault in what))
     if not was_accepted:
         _check_expanded(documents[0])
+        _check_instances(documents[0])
     return documents[0]
+
+
+def _check_instances(value: Any) -> None:
+    """Raises InvalidRequest: there are too many."""
+    instances = value.get("instances") if isinstance(value, dict) else None
+    if isinstance(instances, list) and len(instances) > _MOST_INSTANCES:
+        what = f"has {len(instances)} entries: a snapshot has at most {_MOST_INSTANCES}; make several services of it"
+        raise invalid("content.instances", what)
 
 
 def _check_expanded(value: Any) -> None:

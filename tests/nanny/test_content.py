@@ -164,6 +164,13 @@ def test_defaults_that_write_out_to_more_than_the_limit_are_refused() -> None:
         read_content("web", described("{host: " + "h" * 100_000 + "}", names), ["sas"])
 
 
+def test_a_snapshot_has_so_many_instances_and_no_more() -> None:
+    """Four megabytes of them were 400,000, each of which takes a kilobyte of memory and time of every look."""
+    text = described("{}", ", ".join(f"{{id: web-{n}}}" for n in range(20_001)))
+    with pytest.raises(InvalidRequest, match="at most 20000"):
+        read_content("web", text, ["sas"])
+
+
 @pytest.mark.long
 def test_long_lists_of_names_cost_no_more_for_each_than_short_ones() -> None:
     """Each port, id and revision was compared with all before it: four megabytes of them took hours of a thread."""

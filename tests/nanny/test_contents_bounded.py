@@ -168,3 +168,15 @@ async def test_a_content_is_read_once_for_all_who_look_at_it_and_one_of_a_servic
     ends.set()
     await asyncio.gather(other, *looks)
     assert most == {"web": 1, "mail": 1}
+
+
+async def test_contents_of_one_service_take_no_place_of_others() -> None:
+    text = zlib.compress(b"{service: web, instances: [], revisions: [{id: v1}]}")
+    snapshots = {f"web/{number}": records_pb2.SnapshotRecord(chunks=1) for number in range(20)}
+    snapshots["mail/1"] = records_pb2.SnapshotRecord(chunks=1)
+    chunks = {f"{name}/0000": records_pb2.ChunkRecord(data=text) for name in snapshots if name.startswith("web/")}
+    chunks["mail/1/0000"] = records_pb2.ChunkRecord(data=zlib.compress(zlib.decompress(text).replace(b"web", b"mail")))
+    contents = Contents(cast("Any", snapshots), cast("Any", chunks), ["ams"])
+    for service, snapshot in (("mail", "1"), *(("web", str(number)) for number in range(20))):
+        await contents.content_of(service, snapshot)
+    assert list(contents._kept) == ["mail/1", *(f"web/{number}" for number in range(12, 20))]
