@@ -345,7 +345,12 @@ class CmsController:
         return True
 
     def _tidy(self, change: Change, now: float) -> bool:
-        """Forget waits of machines that have stopped asking, and work that ended long enough ago."""
+        """Forget waits of machines that have stopped asking, work that ended long enough ago, holds of what is gone."""
+        holders = sorted(self.book.picture.holders_of_gone())[: MOST_AT_ONCE // 2]
+        for task_id in holders:
+            record = change.get(TASK, task_id)
+            if record is not None:
+                change.put(TASK, task_id, self._without_gone(record))
         unasked, ended = self._waits_not_repeated(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
         for task_id in unasked:
             change.compare(TASK, task_id)
@@ -353,7 +358,14 @@ class CmsController:
         for task_id in ended:
             change.compare(ENDED, task_id)
             change.delete(ENDED, task_id)
-        return bool(unasked or ended)
+        return bool(holders or unasked or ended)
+
+    def _without_gone(self, record: ledger_pb2.Task) -> ledger_pb2.Task:
+        """Mark what is not there any more: it may be created again, by somebody else."""
+        picture = self.book.picture
+        for one in record.instance:
+            one.gone = one.gone or (one.location in picture.certain and _key(one) not in picture.instances)
+        return record
 
     def _waits_not_repeated(self, now: float) -> list[str]:
         """Tasks of machines that wait, and have not asked again in time."""

@@ -69,6 +69,8 @@ class CmsAccessChecks:
         for host in task.host:
             access.check_node(host, READERS, "hosts")
         for one in task.instance:
+            if getattr(one, "gone", False):
+                continue
             instance = self._book.picture.instances.get(InstanceKey(one.location, one.id))
             is_within = instance is not None and access.covers(instance.service, instance.host, cluster=one.location)
             if not is_within and (is_new or instance is not None):
@@ -96,7 +98,8 @@ class CmsAccessChecks:
         return self._services_of(task)
 
     def _services_of(self, task: ledger_pb2.Task) -> frozenset[str]:
-        found = (self._book.picture.instances.get(InstanceKey(one.location, one.id)) for one in task.instance)
+        left = (one for one in task.instance if not one.gone)
+        found = (self._book.picture.instances.get(InstanceKey(one.location, one.id)) for one in left)
         return frozenset(one.service for one in found if one is not None)
 
     def _sight(

@@ -39,7 +39,7 @@ def task_of(stored: Stored[ledger_pb2.Task], before: Task | None, polls_before: 
         record.order or stored.version,
         record.action,
         tuple(record.host),
-        tuple(InstanceKey(one.location, one.id) for one in record.instance),
+        tuple(InstanceKey(one.location, one.id) for one in record.instance if not one.gone),
         record.owner,
         record.issuer,
         record.group_id,
@@ -102,7 +102,8 @@ def budget_of(record: ledger_pb2.Budget | cms_pb2.Budget) -> Budget:
 
 def ended_record(record: ledger_pb2.Task, wall_ms: int) -> ledger_pb2.Ended:
     """Return the record that is kept of work that ended."""
-    return ledger_pb2.Ended(host=record.host, instance=record.instance, at_ms=wall_ms)
+    left = [one for one in record.instance if not one.gone]
+    return ledger_pb2.Ended(host=record.host, instance=left, at_ms=wall_ms)
 
 
 SAME: Final = (

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cms.ledger.instances import InstanceKey
 from cms.ledger.why import explain
 from cmspb.storage.v1 import ledger_pb2
 from control import EventRefused
@@ -18,7 +19,7 @@ from serving.rights.rules import BUDGET
 from serving.rights.stored import encode_access
 from tests.cms.cloud import Cms, cloud, known
 from tests.cms.test_rights import Guarded
-from tests.support.sample_instances import eventually
+from tests.support.sample_instances import eventually, instance
 from tests.support.secured import POLICY, Secured
 
 _BUDGET = {"name": "web", "service": "web"}
@@ -106,6 +107,21 @@ async def test_a_task_whose_instance_became_another_service_s_is_not_granted_and
         await one.give_to("web")
         assert await one.order("admin", "PutBudget", {"budget": {**_BUDGET, "minReady": "1"}}) == 200
         await eventually(lambda: desk.tasks["mine"].state == "granted", 20.0, "it is granted")
+
+
+async def test_what_has_the_id_of_a_deleted_instance_is_not_held_by_who_asked_for_that_one(tmp_path: Path) -> None:
+    """An uploader took ids that another service would use, asked for leave, and deleted them: that service was held."""
+    async with two_of_web(tmp_path) as one:
+        desk, key = one.desk, InstanceKey("ams", "web-0")
+        assert await one.order("admin", "PutBudget", {"budget": {**_BUDGET, "minReady": "1"}}) == 200
+        asked = {"id": "mine", "action": "roll-out", "instance": WEB_0, "issuer": "ann"}
+        assert await one.order("web-uploader", "CreateTask", {"task": asked}) == 200
+        await eventually(lambda: desk.tasks["mine"].state == "granted", 20.0, "it is granted")
+        await one.client.delete("web-0")
+        await eventually(lambda: desk.tasks["mine"].instance[0].gone, 20.0, "it holds nothing any more")
+        await one.client.create(instance("web-0", "mail", "h0"))
+        await eventually(lambda: key in desk.book.picture.instances, 20.0, "mail's is known")
+        assert not desk.book.picture.holders(desk.book.picture.instances[key])
 
 
 @pytest.mark.long
