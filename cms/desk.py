@@ -7,7 +7,6 @@ import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import islice
 from typing import Final
 
 from cms.calendar_rules import rule_of
@@ -22,7 +21,7 @@ from cms.ledger.instances import InstanceKey
 from cms.ledger.limits import DomainLimits
 from cms.ledger.states import State, TaskEvent
 from cms.ledger.tasks import Task
-from cms.moves import MOST_AT_ONCE, first_part, next_part
+from cms.moves import MOST_AT_ONCE, count_fitting, first_part, next_part
 from cms.orders import CmsOrders
 from cms.permits import CmsAccessChecks
 from cms.records import ALL, BUDGET, DECLARED, ENDED, LEDGER, TASK, WINDOWS, budget_of, move, rule_for, task_of
@@ -294,12 +293,12 @@ class CmsController:
         happens: Sequence[Happens] = ()
         answered = False
         if is_left := bool(ledger.moving) and ledger.epoch == self.controller.epoch:
-            happens = next_part(ledger, self.book)
+            happens = next_part(ledger, self.book, self._size_of)
             self._move(change, happens)
         elif not (answered := self._confirm(change, ledger, now)):
             ledger.ClearField("moving")
             self._decide_at(now)
-            happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch)
+            happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch, self._size_of)
             self._move(change, happens)
         is_more = is_left or answered or bool(happens or ledger.moving)
         tidied = not is_more and self._tidy(change, now)
@@ -320,6 +319,10 @@ class CmsController:
             move(record, event, self.clock.wall_ms(), version)
             change.put(TASK, task_id, record)
 
+    def _size_of(self, task_id: str) -> int:
+        record = self.tasks.get(task_id)
+        return record.ByteSize() if record is not None else 0
+
     def _confirm(self, change: Change, ledger: ledger_pb2.Ledger, now: float) -> bool:
         """Answer one unit whose confirmation was asked for; whether there was one."""
         asked = next((task_id for task_id in self._confirming if task_id in self.book.tasks), None)
@@ -331,13 +334,13 @@ class CmsController:
         self.journal.add_confirmation(asked, outcome, now)
         answered = [task.id for task in self.book.members(unit)]
         if not isinstance(outcome, str) and outcome:
-            happens = first_part(ledger, outcome, self.book, self.controller.epoch)
+            happens = first_part(ledger, outcome, self.book, self.controller.epoch, self._size_of)
             self._move(change, happens)
             # The others are answered once all of the group, or the withdrawals that go first, are stored.
             moved = {task_id for task_id, _ in happens}
             answered = [task_id for task_id in answered if task_id in moved]
-        confirming = (task_id for task_id in answered if self.tasks[task_id].confirming)
-        for task_id in islice(confirming, MOST_AT_ONCE):
+        confirming = [task_id for task_id in answered if self.tasks[task_id].confirming]
+        for task_id in confirming[: count_fitting(confirming, self._size_of)]:
             record = change.get(TASK, task_id)
             if record is not None:
                 record.confirmed, record.confirming = record.confirming, ""
@@ -346,11 +349,13 @@ class CmsController:
 
     def _tidy(self, change: Change, now: float) -> bool:
         """Forget waits of machines that have stopped asking, work that ended long enough ago, holds of what is gone."""
-        holders = sorted(self.book.picture.holders_of_gone())[: MOST_AT_ONCE // 2]
-        for task_id in holders:
+        holders = sorted(self.book.picture.holders_of_gone())
+        for task_id in holders[: count_fitting(holders, self._size_of)]:
             record = change.get(TASK, task_id)
             if record is not None:
                 change.put(TASK, task_id, self._without_gone(record))
+        if holders:
+            return True
         unasked, ended = self._waits_not_repeated(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
         for task_id in unasked:
             change.compare(TASK, task_id)
@@ -358,7 +363,7 @@ class CmsController:
         for task_id in ended:
             change.compare(ENDED, task_id)
             change.delete(ENDED, task_id)
-        return bool(holders or unasked or ended)
+        return bool(unasked or ended)
 
     def _without_gone(self, record: ledger_pb2.Task) -> ledger_pb2.Task:
         """Mark what is not there any more: it may be created again, by somebody else."""

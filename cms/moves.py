@@ -6,7 +6,7 @@ then: what is noted is decided.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from cms.ledger.book import TaskLedger
@@ -15,16 +15,30 @@ from cms.ledger.states import TaskEvent
 from cmspb.storage.v1 import ledger_pb2
 
 MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
+_MOST_BYTES: Final = 1 << 20  # of these; etcd takes half as much again
+SizeOf = Callable[[str], int]
+"""The bytes of a stored task."""
+
+
+def count_fitting(task_ids: Iterable[str], size_of: SizeOf) -> int:
+    """How many of these, from the first on, one transaction takes; at least one, if there is one."""
+    left, count = _MOST_BYTES, 0
+    for task_id in task_ids:
+        left -= size_of(task_id)
+        if count == MOST_AT_ONCE or (count and left < 0):
+            break
+        count += 1
+    return count
 
 
 def first_part(
-    ledger: ledger_pb2.Ledger, changes: Sequence[TaskChange], book: TaskLedger, epoch: str
+    ledger: ledger_pb2.Ledger, changes: Sequence[TaskChange], book: TaskLedger, epoch: str, size_of: SizeOf
 ) -> list[TaskChange]:
     """The first changes, as many as one transaction takes, without splitting a unit. Empty: the first one was noted."""
-    taken = list(changes[:MOST_AT_ONCE])
+    taken = list(changes[: count_fitting((change.task_id for change in changes), size_of)])
     if len(taken) == len(changes):
         return taken
-    cut = book.tasks[changes[MOST_AT_ONCE].task_id].unit
+    cut = book.tasks[changes[len(taken)].task_id].unit
     taken = [change for change in taken if book.tasks[change.task_id].unit != cut]
     if not taken:
         ledger.epoch = epoch
@@ -35,10 +49,11 @@ def first_part(
     return taken
 
 
-def next_part(ledger: ledger_pb2.Ledger, book: TaskLedger) -> list[TaskChange]:
+def next_part(ledger: ledger_pb2.Ledger, book: TaskLedger, size_of: SizeOf) -> list[TaskChange]:
     """The next changes of those that were noted. Tasks that were deleted or re-created meanwhile are skipped."""
-    part = ledger.moving[:MOST_AT_ONCE]
-    del ledger.moving[:MOST_AT_ONCE]
+    count = count_fitting((one.task_id for one in ledger.moving), size_of)
+    part = ledger.moving[:count]
+    del ledger.moving[:count]
     return [
         TaskChange(one.task_id, TaskEvent(one.event))
         for one in part

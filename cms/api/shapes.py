@@ -43,8 +43,8 @@ def record_of(task: pb.Task, owner: str) -> ledger_pb2.Task:
     if task.HasField("order_begin_time"):
         record.order_begin_ms = max(0, min(task.order_begin_time.seconds, _MOST_S)) * 1_000
     record.leave_out.extend(dict.fromkeys(task.leave_out))
-    for one in task.instance:
-        record.instance.add(location=one.location, id=one.id)
+    for location, name in dict.fromkeys((one.location, one.id) for one in task.instance):
+        record.instance.add(location=location, id=name)
     return record
 
 

@@ -1,4 +1,4 @@
-"""Groups that one transaction does not take."""
+"""Groups, and long tasks, that one transaction does not take."""
 
 from __future__ import annotations
 
@@ -88,3 +88,18 @@ async def test_a_group_that_is_too_large_is_refused_with_the_field(monkeypatch: 
         refused = await cms.ask("c", "h0", host_group_id="g")
         assert (refused.status, refused.body["errors"][0]["field"]) == (400, "host_group_id")
         assert (await cms.call("GET", "/c")).status == 404
+
+
+@pytest.mark.parametrize("group", ["", "g"])
+async def test_long_tasks_that_are_granted_at_once_are_stored_as_many_as_the_store_takes(group: str) -> None:
+    """Two megabytes of an uploader's tasks, granted by one change of its budget, ended all decisions of the CMS."""
+    async with service_of(2, rules=Rules(settle_s=0.2)) as (_, cms):
+        budget = {"name": "web", "service": "web"}
+        assert (await cms.call_connect("PutBudget", {"budget": {**budget, "minReady": "2"}})).status == 200
+        for number in range(7):
+            names = [{"location": "ams", "id": name} for name in ("web-0", *(f"{n:0250}" for n in range(1_100)))]
+            asked = {"id": f"t{number}", "action": "roll-out", "issuer": "ann", "instance": names, "groupId": group}
+            assert (await cms.call_connect("CreateTask", {"task": asked})).status == 200
+        assert sum(record.ByteSize() for record in cms.server.desk.tasks.values()) > 3 << 19
+        assert (await cms.call_connect("PutBudget", {"budget": {**budget, "minReady": "0"}})).status == 200
+        await eventually(lambda: states(cms) == {"granted"}, 20.0, "all to be granted")
