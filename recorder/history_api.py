@@ -6,7 +6,7 @@ import heapq
 from collections.abc import Callable
 from typing import Any, Final
 
-from google.protobuf import duration_pb2, timestamp_pb2
+from google.protobuf import timestamp_pb2
 
 from historypb.v1 import history_pb2 as pb
 from recorder.archive import Archive
@@ -16,6 +16,7 @@ from recorder.observed import Row
 from recorder.record_readers import RecordReaders
 from serving.calls.methods import Answer, Call, Method, ServiceTable
 from serving.clock import Clock
+from serving.durations import milliseconds
 from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.access import Access
@@ -134,14 +135,6 @@ def span_of(request: Any, clock: Clock) -> tuple[int, int]:
     if since_ms >= until_ms:
         raise invalid("since", "is not before until")
     return since_ms, until_ms
-
-
-def milliseconds(field: str, value: timestamp_pb2.Timestamp | duration_pb2.Duration) -> int:
-    """Raises ServiceError for what is no time: nanos below 0, years beyond 9999."""
-    try:
-        return value.ToMilliseconds()
-    except ValueError as error:
-        raise invalid(field, str(error)) from None
 
 
 def row_event(row: Row) -> pb.Event:

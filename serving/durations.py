@@ -1,9 +1,12 @@
-"""Durations as people write them in requests and files: 10s, 1.5m, 500ms."""
+"""Durations as people write them in requests and files: 10s, 1.5m, 500ms; and times of requests."""
 
 from __future__ import annotations
 
 import re
 from typing import Final
+
+from google.protobuf.duration_pb2 import Duration
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from serving.errors import invalid
 
@@ -29,3 +32,11 @@ def span(seconds: int) -> str:
         if seconds >= 2 * size_s and seconds % size_s == 0:
             return f"{seconds // size_s}{unit}"
     return f"{seconds}s"
+
+
+def milliseconds(field: str, value: Timestamp | Duration) -> int:
+    """Raises InvalidRequest for what is no time: nanos below 0, years beyond 9999. The binary encoding takes any number."""
+    try:
+        return value.ToMilliseconds()
+    except ValueError as error:
+        raise invalid(field, str(error)) from None

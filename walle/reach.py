@@ -147,9 +147,9 @@ class WalleAccessChecks:
 
     def check_report(self, request: Any, access: Access) -> None:
         for report in request.hosts:
-            for check in report.check:
-                if not may_report(access, report.host, check.name):
-                    access.deny(f"check {check.name} of host {report.host}", _REPORTERS, report.host)
+            for check in dict.fromkeys(one.name for one in report.check):
+                if not may_report(access, report.host, check):
+                    access.deny(f"check {check} of host {report.host}", _REPORTERS, report.host)
             if not access.covers_node(report.host, _REPORTERS):
                 access.deny(f"host {report.host}", _REPORTERS, report.host)
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from google.protobuf.message import Message
+from google.protobuf.timestamp_pb2 import Timestamp
 
 from control import EventRefused, Stored, UnreadableEvent
 from serving.encoding.jsonio import MOST_ITEMS
@@ -457,6 +458,46 @@ async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(o
     alerts = [pb.Alert()] * (MOST_ITEMS + 1)
     status, answer = await one.call("agent/lab-1", pb.TakeAlertsRequest(alerts=alerts))
     assert (status, "20001 items are too many" in json.dumps(answer)) == (400, True)
+
+
+async def test_reports_of_an_agent_cost_no_more_than_its_machine_is_worth(taking: Guarded) -> None:
+    """Thousands of them came in one call: each had its line and its write, and nothing else was answered meanwhile."""
+    disk = pb.HostChecks(host="lab-1", check=[pb.CheckReport(name="disk", failing=True)])
+    status, answer = await taking.call("agent/lab-1", pb.ReportChecksRequest(hosts=[disk] * 2))
+    assert (status, "lab-1' comes 2 times" in json.dumps(answer)) == (400, True)
+    hosts = [pb.HostChecks(host=f"x{n}", check=disk.check[:] * 100) for n in range(MOST_ITEMS // 100 + 1)]
+    status, answer = await taking.call("admin", pb.ReportChecksRequest(hosts=hosts))
+    assert (status, "20100 checks of all hosts" in json.dumps(answer)) == (400, True)
+
+
+async def test_a_time_that_is_none_stops_no_reports(taking: Guarded) -> None:
+    """Only the first report of a subject was read before it was stored: who handled the next one failed at it for ever."""
+    endless = Timestamp(seconds=2**62)
+    reports = [pb.CheckReport(name="disk", failing=True), pb.CheckReport(name="disk", starts_at=endless)]
+    hosts = [pb.HostChecks(host=host, check=[one]) for host, one in zip(("lab-1", "prod-1"), reports, strict=True)]
+    status, text = await taking.raw("admin", pb.ReportChecksRequest(hosts=hosts))
+    assert (status, "starts_at" in text) == (400, True)
+    alert = pb.Alert(status="firing", labels={"host": "lab-1", "check": "disk"}, starts_at=endless)
+    status, text = await taking.raw("agent/lab-1", pb.TakeAlertsRequest(alerts=[alert]))
+    assert (status, "starts_at" in text) == (200, True), "it is answered: Alertmanager would send it again"
+
+
+async def test_what_an_agent_says_leaves_room_in_its_host_s_record(taking: Guarded) -> None:
+    """It filled the record, and no operation on its machine could be stored any more."""
+    for number in range(10):
+        checks = [
+            pb.CheckReport(name=f"disk{one}", failing=True, fingerprint=f"{number}-{one}", text="\U0001f525" * 2000)
+            for one in range(10)
+        ]
+        report = pb.ReportChecksRequest(hosts=[pb.HostChecks(host="lab-1", check=checks)])
+        assert await taking.status("agent/lab-1", report) == 200
+    newest = "9-9"
+
+    def has_newest() -> bool:
+        return any(one.fingerprint == newest for check in taking.walle.of("lab-1").check for one in check.said)
+
+    await taking.walle.until(has_newest, "the newest is there")
+    assert taking.walle.of("lab-1").ByteSize() < 140_000
 
 
 def failing(*hosts: str) -> pb.ReportChecksRequest:

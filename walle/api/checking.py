@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ipaddress
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
 from control.amounts import Amount
+from serving.durations import milliseconds
+from serving.encoding.jsonio import MOST_ITEMS
 from serving.errors import invalid
 from serving.rights.patterns import Patterns
 from walle.approval.protocol import DEFAULT
@@ -215,6 +218,18 @@ def check_agreement(order: pb.AgreeScenarioRequest) -> None:
         raise invalid("reason", "is missing: say why; it is recorded")
 
 
+def check_reports(request: pb.ReportChecksRequest) -> None:
+    """Raises InvalidRequest: each report costs a line, a write and a look at all that its host's sources said."""
+    names = Counter(report.host for report in request.hosts)
+    if repeated := next((name for name, count in names.items() if count > 1), ""):
+        raise invalid("hosts.host", f"{repeated[:40]!r} comes {names[repeated]} times: put its checks into one report")
+    count = sum(len(report.check) for report in request.hosts)
+    if count > MOST_ITEMS:
+        raise invalid("hosts.check", f"{count} checks of all hosts are too many: send at most {MOST_ITEMS} at once")
+    for report in request.hosts:
+        check_checks(report)
+
+
 def check_checks(report: pb.HostChecks) -> None:
     check_host("hosts.host", report.host)
     if len(report.boot_id) > MAX_SOURCE or not report.boot_id.isprintable():
@@ -223,6 +238,7 @@ def check_checks(report: pb.HostChecks) -> None:
         raise invalid("hosts.check", f"{len(report.check)} checks; at most 100 per host")
     for one in report.check:
         check_counter("hosts.check.name", one.name)
+        milliseconds("hosts.check.starts_at", one.starts_at)
         for field, text in (("source", one.source), ("fingerprint", one.fingerprint)):
             if len(text) > MAX_SOURCE or not text.isprintable():
                 raise invalid(f"hosts.check.{field}", f"{text[:40]!r}: write at most {MAX_SOURCE} printable characters")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from control.errors import EventRefused
@@ -12,9 +12,10 @@ from serving.encoding.jsonio import MessageAnswer
 from serving.errors import InvalidRequest, Overloaded, PermissionDenied, invalid
 from serving.rights.reach import Check, Of, Reach, checked_reach, on_each
 from walle.api import checking
-from walle.api.checking import check_checks
+from walle.api.checking import check_checks, check_reports
 from walle.api.submitting import submit
 from walle.checks import checks_of
+from walle.healing.check_sources import MOST_TEXT
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
 from walle.work import scenarios
@@ -221,8 +222,8 @@ class Telling:
         ]
 
     async def _report(self, request: pb.ReportChecksRequest, call: Call) -> Answer:
+        check_reports(request)
         for report in request.hosts:
-            check_checks(report)
             if why := self._why_not_taken(report, call):
                 raise PermissionDenied(f"{who(call)} is not authorized to report that: {why}", key=report.host)
             for one in report.check:
@@ -240,7 +241,9 @@ class Telling:
         unknown += await self._tell(list(self._usable(reports, call, unknown)), call)
         return MessageAnswer(pb.TakeAlertsResponse(unknown=unknown))
 
-    async def _tell(self, reports: Iterable[pb.HostChecks], call: Call) -> list[str]:
+    async def _tell(self, reports: Sequence[pb.HostChecks], call: Call) -> list[str]:
+        for one in (one for report in reports for one in report.check):
+            one.text = one.text[:MOST_TEXT]  # more would not be kept
         return await self._walle.tell(reports, who(call), lambda host: call.note_write(host, outcome=CHANGED))
 
     def _usable(self, reports: Iterable[pb.HostChecks], call: Call, unknown: list[str]) -> Iterable[pb.HostChecks]:

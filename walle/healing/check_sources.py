@@ -9,6 +9,8 @@ before the last one.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 from walle.fuses.fuse import Moment
@@ -20,7 +22,8 @@ _NOTED_EVERY_MS: Final = 3_600_000
 # Of one source, whose oldest goes: somebody may make up fingerprints, and clears by that only what it said itself.
 MOST_FINE: Final = 10  # kept, so that an old payload is recognised
 MOST: Final = 100
-_MOST_TEXT: Final = 1000
+MOST_TEXT: Final = 1000  # characters; a report is cut to that before it is stored
+MOST_BYTES: Final = 128 << 10  # of all checks of a host: its record must have room for work on it
 
 
 def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Check | None:
@@ -29,7 +32,7 @@ def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Chec
         name=report.source,
         fingerprint=report.fingerprint,
         failing=report.failing,
-        text=report.text[:_MOST_TEXT],
+        text=report.text[:MOST_TEXT],
         starts_ms=report.starts_at.ToMilliseconds(),
         at_ms=now.ms,
     )
@@ -53,6 +56,25 @@ def expired_check(check: Check, now: Moment) -> Check | None:
     if not changed.failing:
         changed.unknown, changed.source, changed.text = True, check.source, "its source has not repeated it for 5 h"
     return changed
+
+
+def within_bounds(checks: Sequence[Check], now: Moment) -> list[Check]:
+    """The checks of a host, without the oldest words of whoever says most, where all are more than a record may hold."""
+    kept = list(checks)
+    while sum(check.ByteSize() for check in kept) > MOST_BYTES:
+        sizes = Counter[str]()
+        for check in kept:
+            for one in check.said:
+                sizes[one.name] += one.ByteSize()
+        if not sizes:
+            break  # without sources an older version stored them
+        [(loudest, _)] = sizes.most_common(1)
+        mine = ((one, index) for index, check in enumerate(kept) for one in check.said if one.name == loudest)
+        oldest, index = min(mine, key=lambda found: found[0].at_ms)
+        check = kept[index]
+        left = [one for one in check.said if one is not oldest]
+        kept[index : index + 1] = [_check(check, check.name, left, now)] if left else []
+    return kept
 
 
 def _is_same(one: CheckSource, other: CheckSource) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from control.errors import Refused
 from walle.approval.tasks import tasks_for
 from walle.fuses.fuse import Moment
-from walle.healing.check_sources import changed_check
+from walle.healing.check_sources import MOST_BYTES, changed_check, within_bounds
 from walle.healing.decision import ENDS_DNS_FIX
 from walle.healing.lanes import end_dns_fix
 from walle.tables import (
@@ -172,6 +172,10 @@ def _take_checks(book: WalleTransaction, host: Host, report: HostChecks, now: Mo
         changed = changed_check(_check_named(host, one.name), one, now)
         if changed is not None:
             _replace_check(host, changed)
+    if sum(check.ByteSize() for check in host.check) > MOST_BYTES:
+        before = len(host.check)
+        host.check.extend(within_bounds(host.check, now))
+        del host.check[:before]
     book.put(HOST, host.name, host)
 
 

@@ -6,7 +6,15 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from tests.support.walle.book import DictBook
 from tests.support.walle.hosts import a_host, a_project, at
-from walle.healing.check_sources import EXPIRES_MS, MOST, MOST_FINE, changed_check, expired_check
+from walle.healing.check_sources import (
+    EXPIRES_MS,
+    MOST,
+    MOST_BYTES,
+    MOST_FINE,
+    changed_check,
+    expired_check,
+    within_bounds,
+)
 from walle.healing.incidents import Incidents
 from walle.work.book import HOST, PROJECT, World
 from walle.work.repairs import consider, is_fine
@@ -117,3 +125,14 @@ def test_made_up_fingerprints_push_nothing_out_that_others_said() -> None:
     assert (check.failing, check.source) == (True, "alertmanager")
     check = after(said("alertmanager", starts_s=6), said("alertmanager", failing=False, starts_s=6), *flood, *calm)
     assert changed_check(check, said("alertmanager", starts_s=5), at(9_999_999)) is None, "what is old counts no more"
+
+
+def test_who_says_too_much_about_a_host_loses_its_oldest_words_and_nobody_else_does() -> None:
+    loud = [said("a", fingerprint=f"{number:0256}") for number in range(MOST)]
+    checks = [after(said("b"), *loud) for _ in range(10)]
+    assert sum(check.ByteSize() for check in checks) > MOST_BYTES
+    kept = within_bounds(checks, at(10**6))
+    assert MOST_BYTES // 2 < sum(check.ByteSize() for check in kept) <= MOST_BYTES
+    assert [sum(one.name == "b" for one in check.said) for check in kept] == [1] * 10
+    assert {check.said[-1].fingerprint for check in kept} == {loud[-1].fingerprint}
+    assert within_bounds(kept, at(10**6)) == kept
