@@ -1,14 +1,16 @@
 """Whether the store's contents are trusted. A store that was lost comes back empty and looks healthy.
 Two things speak against an epoch: that it holds far less than the one before (the replica that found that one gone
 writes what it remembers into the new epoch's record, for replicas that start later), and agents that keep reporting
-instances which the store does not know. An operator's order, `hq restore`, or most of it coming back ends the doubt.
+instances which the store does not know; the agent of one node alone is not believed. An operator's order, `hq restore`,
+or most of it coming back ends the doubt.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import OrderedDict
+from collections import Counter, OrderedDict
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -53,6 +55,20 @@ def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
 
+def believed(strangers: Mapping[str, int], nodes: int) -> int:
+    """How many of the strangers count, by the node that reports them, while the store knows so many nodes.
+
+    One agent can make up any number. Where there are others it counts for no more than the next one that says so, and
+    alone for nothing.
+    """
+    total = sum(strangers.values())
+    if nodes <= 1 or not total:
+        return total
+    loudest = max(strangers, key=strangers.__getitem__)
+    next_one = max((count for node, count in strangers.items() if node != loudest), default=0)
+    return total - strangers[loudest] + next_one
+
+
 class UnknownInstances:
     """Instances that agents report and the store does not know.
 
@@ -62,19 +78,21 @@ class UnknownInstances:
     def __init__(self, persistent_s: float, forgotten_s: float) -> None:
         """It goes on if its first and last report are `persistent_s` apart, until `forgotten_s` pass without one."""
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
-        self._heard: OrderedDict[str, tuple[float, float]] = OrderedDict()  # first and last time; last ones last
-        self._going_on = 0
+        # By node and instance: first and last time; last ones last.
+        self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
+        self._going_on = Counter[str]()  # by node
 
-    def record_report(self, instance_id: str, now: float) -> None:
-        """An agent reports it."""
-        first, _ = self._pop_times(instance_id) or (now, now)
-        self._heard[instance_id] = first, now
-        self._going_on += self._goes_on(first, now)
+    def record_report(self, node: str, instance_id: str, now: float) -> None:
+        """The agent of a node reports it."""
+        key = (node, instance_id)
+        first, _ = self._pop_times(key) or (now, now)
+        self._heard[key] = first, now
+        self._count(node, first, now, 1)
         if len(self._heard) > _STRANGERS_KEPT:
             self._pop_times(next(iter(self._heard)))
 
-    def count(self, now: float) -> int:
-        """How many unknown instances still report."""
+    def going_on(self, now: float) -> Mapping[str, int]:
+        """By node, how many unknown instances still report."""
         while self._heard:
             oldest = next(iter(self._heard))
             if now - self._heard[oldest][1] <= self._forgotten_s:
@@ -85,16 +103,20 @@ class UnknownInstances:
     def clear(self) -> None:
         """The store was replaced."""
         self._heard.clear()
-        self._going_on = 0
+        self._going_on.clear()
 
-    def _pop_times(self, instance_id: str) -> tuple[float, float] | None:
-        times = self._heard.pop(instance_id, None)
+    def _pop_times(self, key: tuple[str, str]) -> tuple[float, float] | None:
+        times = self._heard.pop(key, None)
         if times is not None:
-            self._going_on -= self._goes_on(*times)
+            self._count(key[0], *times, -1)
         return times
 
-    def _goes_on(self, first: float, last: float) -> bool:
-        return last - first >= self._persistent_s
+    def _count(self, node: str, first: float, last: float, change: int) -> None:
+        if last - first < self._persistent_s:
+            return
+        self._going_on[node] += change
+        if not self._going_on[node]:
+            del self._going_on[node]
 
 
 class EpochEvidence(NamedTuple):
@@ -103,7 +125,8 @@ class EpochEvidence(NamedTuple):
     Attributes:
         now: what it holds.
         before: what the epoch before held; zeroes: nobody remembers.
-        strangers: instances that agents go on reporting to this replica, and that it does not hold.
+        strangers: instances that agents go on reporting to this replica, and that it does not hold, as far as they are
+            believed.
         restored: `hq restore` made it.
         confirmed: an operator, or a replica that found most of it back, said that it is to be trusted.
     """
@@ -187,8 +210,12 @@ class EpochTrust:
     def standing(self) -> EpochEvidence:
         """Whether the store's contents are trusted, and what speaks for and against them."""
         now = InstanceCounts(len(self._cache), self._cache.ready())
-        strangers = self.strangers.count(self._clock.now())
+        strangers = believed(self.strangers.going_on(self._clock.now()), self._cache.nodes())
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
+
+    def unknown_reported(self) -> int:
+        """How many instances agents go on reporting, believed or not."""
+        return sum(self.strangers.going_on(self._clock.now()).values())
 
     def check(self) -> None:
         """Raises EpochDoubted: the store may have lost what it held."""

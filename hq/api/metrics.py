@@ -71,7 +71,7 @@ CACHE: Final = (
         "gauge",
         "hq_unknown_reported",
         "Instances that agents keep reporting although the store does not have them.",
-        lambda s: s.replica.trust.standing().strangers,
+        lambda s: s.replica.trust.unknown_reported(),
     ),
     D("gauge", "hq_replicas", "Replicas seen within the last 30 s, including this one.", lambda s: _peers(s.replica)),
     D("gauge", "hq_watchers", "Open watches.", lambda s: len(s.replica.fanout)),

@@ -58,7 +58,7 @@ class Admin:
             ready=standing.now.ready,
             instances_before=standing.before.instances,
             ready_before=standing.before.ready,
-            unknown_reported=standing.strangers,
+            unknown_reported=r.trust.unknown_reported(),
         )
         if standing.confirmed:
             state.by, state.reason = confirmed.by, confirmed.reason

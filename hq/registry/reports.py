@@ -205,7 +205,7 @@ class Reports:
         try:
             return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
         except (Stop, NotFound) as error:
-            raise self._of_agent(error, report.instance_id) from None
+            raise self._of_agent(error, report.node, report.instance_id) from None
 
     def _admitted_by(self, entry: Entry | None, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
         error = refusal(entry, report.instance_id, report.node, report.revision.id, report.uid)
@@ -231,13 +231,13 @@ class Reports:
             entry = r.cache.get(instance_id)
         error = refusal(entry, instance_id, node, revision_id)
         if error is not None or entry is None:
-            raise self._of_agent(error or NotFound(instance_id), instance_id)
+            raise self._of_agent(error or NotFound(instance_id), node, instance_id)
         return entry
 
-    def _of_agent(self, error: ServiceError, instance_id: str) -> ServiceError:
+    def _of_agent(self, error: ServiceError, node: str, instance_id: str) -> ServiceError:
         """The refusal with its epoch: an agent that reports what is not there may know another history of the store."""
         if isinstance(error, NotFound):
-            self._r.trust.strangers.record_report(instance_id, self._r.clock.now())
+            self._r.trust.strangers.record_report(node, instance_id, self._r.clock.now())
         return of_epoch(error, self._r.cache.epoch)
 
     # --- storing it as a status -------------------------------------------------------------------------------------

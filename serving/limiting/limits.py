@@ -57,14 +57,18 @@ class Limits:
     gzip_level: int = 1
 
     def for_agents(self) -> Limits:
-        """Limits of a listener for agents alone: each has a connection, a watch, and a call now and then."""
+        """Limits of a listener for agents alone: each has a connection, a watch, and a call now and then.
+
+        Many may share an address, behind a proxy; but one address never has all.
+        """
         most = self.max_agents
+        share = max(1, most * 4 // 5)
         return replace(
             self,
             max_calls=most,
-            max_calls_per_peer=most,
+            max_calls_per_peer=share,
             max_streams=most,
-            max_streams_per_peer=most,
+            max_streams_per_peer=share,
             max_connections=most,
-            max_connections_per_peer=most,
+            max_connections_per_peer=share,
         )

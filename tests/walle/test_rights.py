@@ -471,7 +471,7 @@ async def test_reports_of_an_agent_cost_no_more_than_its_machine_is_worth(taking
 
 
 async def test_a_time_that_is_none_stops_no_reports(taking: Guarded) -> None:
-    """Only the first report of a subject was read before it was stored: who handled the next one failed at it for ever."""
+    """Only the first of a subject was read before all were stored: who handled the next one failed at it for ever."""
     endless = Timestamp(seconds=2**62)
     reports = [pb.CheckReport(name="disk", failing=True), pb.CheckReport(name="disk", starts_at=endless)]
     hosts = [pb.HostChecks(host=host, check=[one]) for host, one in zip(("lab-1", "prod-1"), reports, strict=True)]

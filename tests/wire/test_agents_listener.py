@@ -107,6 +107,23 @@ async def test_connections_elsewhere_take_no_room_from_agents(server: ReplicaSer
             writer.transport.abort()
 
 
+async def test_one_address_leaves_room_for_the_agents_of_others(server: ReplicaServer) -> None:
+    """One machine took all connections: no other agent got in, and its instances became not ready."""
+    address = server.listening.result().agents
+    one = await connected(address, 10)
+    try:
+        port = int(address.rpartition(":")[2])
+        reader, other = await asyncio.open_connection("127.0.0.1", port, local_addr=("127.0.0.2", 0))
+        other.write(b"POST /hq.v1.InstanceService/BeginReporting HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: ")
+        other.write(b"application/json\r\ncontent-length: 56\r\n\r\n")
+        other.write(b'{"instanceId": "web-1", "revisionId": "r1", "node":"n1"}')
+        assert (await asyncio.wait_for(reader.readline(), 10)).startswith(b"HTTP/1.1 404"), "there is no such instance"
+        one.append(other)
+    finally:
+        for writer in one:
+            writer.transport.abort()
+
+
 async def test_with_security_on_only_agents_are_let_in_there_and_only_to_their_node(files: Secured) -> None:
     get, watch = pb.GetInstanceRequest(id="web-1"), pb.WatchInstancesRequest()
     watch.filter.node_name.append("n1")

@@ -59,7 +59,7 @@ def expired_check(check: Check, now: Moment) -> Check | None:
 
 
 def within_bounds(checks: Sequence[Check], now: Moment) -> list[Check]:
-    """The checks of a host, without the oldest words of whoever says most, where all are more than a record may hold."""
+    """The checks of a host, without the oldest words of whoever says most, where a record cannot hold all of them."""
     kept = list(checks)
     while sum(check.ByteSize() for check in kept) > MOST_BYTES:
         sizes = Counter[str]()

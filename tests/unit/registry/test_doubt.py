@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from hq.epoch_trust import CONFIRMED, DOUBTED, UNSPECIFIED, EpochEvidence, InstanceCounts, UnknownInstances
+from hq.epoch_trust import (
+    CONFIRMED,
+    DOUBTED,
+    UNSPECIFIED,
+    EpochEvidence,
+    InstanceCounts,
+    UnknownInstances,
+    believed,
+)
 from hqpb.v1 import service_pb2
 
 NOBODY = InstanceCounts(0, 0)
@@ -61,20 +69,35 @@ def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() 
 
 def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:
     strangers = UnknownInstances(persistent_s=90, forgotten_s=600)
-    strangers.record_report("deleted", 0)
+    strangers.record_report("n1", "deleted", 0)
     for now in (0, 180, 360):
-        strangers.record_report("lost", now)
-    assert strangers.count(360) == 1
-    assert strangers.count(960) == 1
-    assert strangers.count(961) == 0
-    strangers.record_report("lost", 1000)
-    assert strangers.count(1000) == 0
+        strangers.record_report("n1", "lost", now)
+    assert strangers.going_on(360) == {"n1": 1}
+    assert strangers.going_on(960) == {"n1": 1}
+    assert strangers.going_on(961) == {}
+    strangers.record_report("n1", "lost", 1000)
+    assert strangers.going_on(1000) == {}
 
 
 def test_strangers_take_no_memory_without_an_end() -> None:
     strangers = UnknownInstances(persistent_s=0, forgotten_s=600)
     for n in range(100_010):
-        strangers.record_report(f"i-{n}", 0)
-    assert strangers.count(0) == 100_000
+        strangers.record_report("n1", f"i-{n}", 0)
+    assert strangers.going_on(0) == {"n1": 100_000}
     strangers.clear()
-    assert strangers.count(0) == 0
+    assert strangers.going_on(0) == {}
+
+
+@pytest.mark.parametrize(
+    ("strangers", "nodes", "expected"),
+    [
+        ({}, 5, 0),
+        ({"n1": 90}, 0, 90),  # the store is empty
+        ({"n1": 90}, 1, 90),  # there is no other node
+        ({"n1": 90}, 2, 0),  # it may have made them up
+        ({"n1": 90, "n2": 3}, 2, 6),
+        ({"n1": 30, "n2": 30, "n3": 20}, 3, 80),
+    ],
+)
+def test_what_one_agent_says_alone_makes_no_doubt(strangers: dict[str, int], nodes: int, expected: int) -> None:
+    assert believed(strangers, nodes) == expected
