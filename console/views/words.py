@@ -12,6 +12,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from markupsafe import Markup
 
 _DAY_S: Final = 86_400.0
+_LAST_S: Final = 253_402_300_799.0  # of the year 9999
 _NAME_CHARS: Final = 24
 HASH_CHARS: Final = 12
 _HASH: Final = re.compile(r"[0-9a-f]{16,}")
@@ -19,10 +20,10 @@ Moment = Timestamp | float | int | None
 
 
 def seconds(moment: Moment) -> float:
-    """Unix time; 0: none was given."""
+    """Unix time; 0: none was given. Agents may say any time: the last of 9999 would be rounded to the year 10000."""
     if moment is None:
         return 0.0
-    return moment.seconds + moment.nanos / 1e9 if isinstance(moment, Timestamp) else float(moment)
+    return min(moment.seconds + moment.nanos / 1e9, _LAST_S) if isinstance(moment, Timestamp) else float(moment)
 
 
 def lasting(duration: Duration) -> float:

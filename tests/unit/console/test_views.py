@@ -246,6 +246,11 @@ def test_times_say_both_how_long_ago_and_when() -> None:
     assert when(1_000, 1_010, runs=True) == when(1_005, 1_015, runs=True)  # a page with heartbeats rests
 
 
+def test_a_time_that_an_agent_made_up_breaks_no_page() -> None:
+    assert "9999-12-31 23:59" in str(when(Timestamp(seconds=253_402_300_799, nanos=999_999_999), 1_000_000))
+    assert "ago" in str(when(Timestamp(seconds=-62_135_596_800), 1_000_000))
+
+
 @pytest.mark.parametrize(
     ("length_s", "told"), [(5, "5 s"), (90, "1 min"), (7_500, "2 h 5 min"), (90_000, "1 d"), (36_000, "10 h")]
 )
