@@ -215,20 +215,24 @@ class _Sum:
 class Denials:
     """Hands lines about denials and refusals on to `write`: so many cost few bytes that nobody rotates others out.
 
-    Of one caller, method and outcome, the first of a minute at once, then one line with the number of the others.
+    Of one caller, method and outcome, the first of a minute at once, then one line with the number of the others. So it
+    is with what agents are let in to do without end, for each instance or host that it is about.
     """
 
     def __init__(self, write: Callable[[AuditLine], object], clock: Clock) -> None:
         self._write, self._clock = write, clock
-        self._sums: dict[tuple[str, str, str], _Sum] = {}  # the one that began first is first
+        self._sums: dict[tuple[str, str, str, str], _Sum] = {}  # the one that began first is first
 
     def callers(self) -> Collection[str]:
         """Callers that were denied recently."""
-        return {caller for caller, _, _ in self._sums}
+        return {caller for caller, *_ in self._sums}
 
-    def record(self, caller: str, line: AuditLine) -> None:
-        """A call of this caller (an identity, else a peer), or an item of it, was denied or refused."""
-        key, now = (caller, line.method, line.outcome), self._clock.now()
+    def record(self, caller: str, line: AuditLine, about: str = "") -> None:
+        """A call of this caller (an identity, else a peer), or an item of it, was denied, refused, or is a repetition.
+
+        `about`: what has a sum of its own.
+        """
+        key, now = (caller, line.method, line.outcome, about), self._clock.now()
         found = self._sums.get(key)
         if found is not None and now < found.began + _MINUTE_S:
             if len(line.key) > _LONGEST:  # kept for a minute, it may be megabytes
@@ -250,7 +254,7 @@ class Denials:
                 return
             self._end(key)
 
-    def _end(self, key: tuple[str, str, str]) -> None:
+    def _end(self, key: tuple[str, str, str, str]) -> None:
         found = self._sums.pop(key)
         if found.last is not None:
             self._write(found.last._replace(calls=found.more))

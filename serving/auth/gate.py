@@ -293,8 +293,8 @@ class Authenticator:
             answer = await maybe_await(method.run(request, call))
             for touch in call.touches:
                 if touch.outcome == CHANGED:
-                    line = self._line(call, method.path, method.rule, "allow", CHANGED)
-                    self._audit.record(line._replace(key=touch.key))
+                    line = self._line(call, method.path, method.rule, "allow", CHANGED)._replace(key=touch.key)
+                    self.denials.record(line.identity or call.host, line, about=touch.key)
                 if touch.outcome in DENIALS or touch.outcome in self._denied_by_state:
                     line = self._line(call, method.path, method.rule, "deny", touch.outcome)
                     self.denials.record(line.identity or call.host, line._replace(key=touch.key))
@@ -327,7 +327,9 @@ class Authenticator:
 
     def _wrote(self, call: Call, method: UnaryMethod, key: str, outcome: str) -> None:
         for line in self._audit_lines(call, method, key, outcome):
-            if line.outcome == "OK" or line.outcome in _UNSURE:
+            if line.outcome == "OK" and method.rule.record is AuditLevel.READS:
+                self.denials.record(line.identity or call.host, line, about=line.key)
+            elif line.outcome == "OK" or line.outcome in _UNSURE:
                 self._audit.record(line)
             else:
                 self.denials.record(line.identity or call.host, line)

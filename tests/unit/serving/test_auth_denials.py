@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
-from hqapi.rules import UPLOAD
+from hqapi.rules import BEGIN, FETCH, REPORT, UPLOAD
 from serving.auth.audit import Audit, AuditLine, Denials
 from serving.auth.gate import Authenticator
 from serving.auth.policy import AccessPolicy
-from serving.calls.methods import Call, Touch, UnaryMethod, maybe_await
+from serving.calls.methods import CHANGED, Call, Touch, UnaryMethod, maybe_await
 from serving.clock import ManualClock
 from serving.rights.access import Access, Identity, ProofKind
 from tests.unit.serving.test_auth_audit import FailingSink
@@ -72,6 +73,26 @@ async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() 
     gate.denials.tell_rest(all_of_it=True)
     assert len(sink.lines) == 20 + 2, "what was stored, and of what was refused the first and a sum"
     assert sum(map(len, sink.lines)) < 10_000
+
+
+async def test_an_agent_that_begins_fetches_and_reports_without_end_does_not_rotate_others_out() -> None:
+    """It is let in, so each call had its line: the files of a day were gone in minutes."""
+    sink, clock = FailingSink(), ManualClock()
+    gate = Authenticator(AccessPolicy(), None, None, Audit(sink, clock), clock)
+
+    async def run(_request: Any, call: Call) -> Any:
+        for number in range(3):
+            call.note_write(f"web-{number}", outcome=CHANGED if call.access.rule is REPORT else "")
+
+    for rule in (BEGIN, FETCH, REPORT):
+        calls = gate.audited_run(UnaryMethod(f"S/{rule.name}", bytes, bytes, run, rule))
+        for _ in range(500):
+            await maybe_await(calls(None, Call(access=Access(Identity("agent/n1", ProofKind.TOKEN, 0), rule, {}))))
+    gate.denials.tell_rest(all_of_it=True)
+    lines = [json.loads(line) for line in sink.lines]
+    assert len(lines) == 3 * 3 * 2, "of each instance the first, and a sum"
+    assert sum(line["calls"] for line in lines) == 3 * 3 * 500
+    assert {line["key"] for line in lines} == {"web-0", "web-1", "web-2"}
 
 
 def test_refused_requests_are_not_kept_in_full_for_the_minute() -> None:
