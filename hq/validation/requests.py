@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any, Final, Protocol
 
 from google.protobuf.duration_pb2 import Duration
@@ -69,7 +70,9 @@ def check_filter(instance_filter: InstanceFilter, prefix: str = "filter") -> Non
     """
     faults = Faults()
     note_ids(faults, instance_filter, prefix)
-    for key, value in instance_filter.labels.items():
+    if (count := len(instance_filter.labels)) > _MOST_REQUIREMENTS:
+        faults.add(member(prefix, "labels"), f"{count} are too many: use at most {_MOST_REQUIREMENTS} labels")
+    for key, value in islice(instance_filter.labels.items(), _MOST_REQUIREMENTS):
         here = entry(member(prefix, "labels"), key)
         faults.note(check_label_key(key, here) or check_label_value(value, here))
     _note_label_requirements(faults, instance_filter, member(prefix, "label_requirement"))
@@ -82,6 +85,10 @@ _VALUED: Final = (LABEL_OPERATOR_IN, LABEL_OPERATOR_NOT_IN)
 
 
 def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
+    count = sum(len(one.value) for one in instance_filter.label_requirement)
+    if count > MAX_FILTER_VALUES:  # of all together: each is looked at, and takes three bytes
+        faults.add(path, f"{count} values are too many: use at most {MAX_FILTER_VALUES} in all requirements")
+        return
     for index, requirement in enumerate(instance_filter.label_requirement[: _MOST_REQUIREMENTS + 1]):
         here = f"{path}[{index}]"
         faults.note(check_label_key(requirement.key, f"{here}.key"))
@@ -90,13 +97,10 @@ def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, pa
         elif (requirement.operator in _VALUED) != bool(requirement.value):
             needs = "needs at least one for IN and NOT_IN" if requirement.operator in _VALUED else "must be empty"
             faults.add(f"{here}.value", f"{needs}: EXISTS and DOES_NOT_EXIST take any value")
-        for number, value in enumerate(requirement.value[:MAX_FILTER_VALUES]):
+        for number, value in enumerate(requirement.value):
             faults.note(check_label_value(value, f"{here}.value[{number}]"))
     if (count := len(instance_filter.label_requirement)) > _MOST_REQUIREMENTS:
         faults.add(path, f"{count} are too many: use at most {_MOST_REQUIREMENTS} requirements")
-    most = max((len(one.value) for one in instance_filter.label_requirement), default=0)
-    if most > MAX_FILTER_VALUES:
-        faults.add(path, f"{most} values are too many: use at most {MAX_FILTER_VALUES} in a requirement")
 
 
 def note_ids(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
