@@ -11,7 +11,7 @@ from hq.validation import check_id, check_item_count, require
 from hqapi.requests import item_error
 from hqpb.v1 import service_pb2
 from serving.calls.methods import Answer, Call
-from serving.encoding.jsonio import MessageAnswer
+from serving.encoding.jsonio import MOST_ITEMS, MessageAnswer
 from serving.errors import ServiceError
 from serving.rights.rules import Role
 
@@ -102,7 +102,12 @@ class Agents:
             self._registry.replica.liveness.refusals.heard_from(call.host, node)
 
     async def report_many(self, request: service_pb2.ReportStatusesRequest, call: Call) -> Answer:
-        require(check_item_count(len(request.report), "report"))
+        require(
+            check_item_count(len(request.report), "report"),
+            check_item_count(
+                sum(len(one.revision.container) for one in request.report), "report.container", MOST_ITEMS
+            ),
+        )
         for report in request.report:
             self._note(report.node, call)
         errors = await self._registry.reports.report_many(list(request.report), self._registry.deadline(call.deadline))

@@ -19,6 +19,7 @@ from hqpb.v1.service_pb2 import BeginReportingRequest, ReportStatusRequest
 
 MAX_REPORT_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 4 * 1024
+MAX_CONTAINERS = 1_000  # of a revision: one takes two bytes, and each is looked at
 
 is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
 # RevisionStatus has no other enum at any depth; a test checks that.
@@ -48,6 +49,9 @@ def check_report(report: ReportStatusRequest, prefix: str = "", spec_revision: I
     revision = report.revision
     if report.ByteSize() > MAX_REPORT_BYTES:
         faults.add(prefix, f"{report.ByteSize()} bytes are too large: keep within {MAX_REPORT_BYTES}")
+        faults.raise_any()
+    if (count := len(revision.container)) > MAX_CONTAINERS:
+        faults.add(member(prefix, "revision.container"), f"{count} are too many: report at most {MAX_CONTAINERS}")
         faults.raise_any()
     if not (is_id(report.instance_id) and is_id(report.node) and is_id(revision.id)):
         note_ids(faults, report, prefix)

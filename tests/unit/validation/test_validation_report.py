@@ -30,6 +30,13 @@ def faults_of(
     return [violation.field for violation in refusal.value.violations]
 
 
+def test_a_report_of_more_containers_than_a_revision_has_is_refused_unread(report: ReportStatusRequest) -> None:
+    del report.revision.container[:]
+    for _ in range(1_001):
+        report.revision.container.add()
+    assert faults_of(report, "report[3]") == ["report[3].revision.container"]
+
+
 def test_an_empty_report_lacks_all_that_tells_who_reports() -> None:
     assert faults_of(ReportStatusRequest(), "report[3]") == [
         "report[3].instance_id",
