@@ -47,6 +47,6 @@ async def test_reports_of_more_containers_than_a_node_has_are_refused_at_once() 
     report.revision.container.add()
     for _ in range(10):
         report.revision.container.MergeFrom(report.revision.container[:])
-    calls = Agents(cast(Registry, None))  # it is not asked
+    calls = Agents(cast("Registry", None))  # it is not asked
     with pytest.raises(InvalidRequest, match=r"report\.container: 20480 items are too many"):
         await calls.report_many(pb.ReportStatusesRequest(report=[report] * 20), Call())
