@@ -74,6 +74,13 @@ class Asking:
             return b""
         return hashlib.blake2b(repr(self.token).encode(), digest_size=32).digest()
 
+    def is_whole(self, name: str, where: service_pb2.InstanceFilter) -> bool:
+        """Whether a location's answer is the same for all who share its place in the cache.
+
+        It leaves out what the caller may not read: who asks for ids may be anybody.
+        """
+        return bool(self.asker()) or self.access.within(name).proves(where.service_id, where.node_name)
+
     def may_be_old(self, name: str, read: service_pb2.ReadOptions, where: service_pb2.InstanceFilter) -> bool:
         """Whether a location's last good answer will do and the caller may read it, which only a gateway checks."""
         wanted = self.last_good and name not in self.demands and not read.consistency

@@ -147,7 +147,8 @@ class Lists:
             return LocationPage(merge.part(cursor, answer), source)
         answer = _parse_list(body)
         location.health.record_source(answer.source)
-        location.last_good.keep("FindInstances", key, body, location.health.seen_at)
+        if ask.is_whole(location.name, find.message.filter):
+            location.last_good.keep("FindInstances", key, body, location.health.seen_at)
         return LocationPage(merge.part(cursor, answer), answer.source)
 
 

@@ -7,12 +7,10 @@ from collections.abc import AsyncIterator, Awaitable
 from typing import NamedTuple
 
 from hq.api.answers import Answers
-from hq.memory.entry import Traits
 from hq.memory.query import Query
 from hq.registry.guard_state import guard_in_short
-from hq.registry.reads import Found
+from hq.registry.reads import Found, Sees
 from hq.registry.registry import Registry
-from hq.registry.reporter_checks import of_epoch
 from hq.registry.source import NO_DEMANDS
 from hq.validation import (
     check_duration,
@@ -27,7 +25,7 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.calls.methods import Answer, Call
 from serving.encoding.jsonio import MessageAnswer
 from serving.encoding.parsing import Memo
-from serving.errors import OutOfReach, ServiceError, invalid
+from serving.errors import invalid
 from serving.rights.access import Access
 from serving.rights.rules import INSPECT
 
@@ -67,23 +65,12 @@ class Lookups:
         if found is None:
             return self._get(request, call)
         entry, source = found
-        if not call.access.is_unlimited:
-            self._check(entry.traits, call.access)
+        if not (call.access.is_unlimited or _sight(call.access)(entry.traits)):
+            return self._get(request, call)  # what does not exist takes its time, too
         return self._answers.complete(Found([entry], [entry.fresh_frame or entry.frame()], "", source), single=True)
 
-    def _check(self, one: Traits, access: Access) -> None:
-        """Raises OutOfReach, which tells no more than NotFound does."""
-        if not access.covers(one.service, one.node):
-            raise self._not_found_error(one.id)
-
-    def _not_found_error(self, instance_id: str) -> ServiceError:
-        error = OutOfReach(f"there is no instance {instance_id}", key=instance_id)
-        return of_epoch(error, self._registry.replica.cache.epoch)
-
     async def _get(self, request: Get, call: Call) -> Answer:
-        entry, source = await self._registry.reads.get(request.id, request.read, call.deadline)
-        if not call.access.is_unlimited:
-            self._check(entry.traits, call.access)
+        entry, source = await self._registry.reads.get(request.id, request.read, call.deadline, _sight(call.access))
         return await self._answers.find_answer(Found([entry], [entry.frame()], "", source), request.mask, single=True)
 
     def find(self, request: FindQuery, call: Call) -> Answer | Awaitable[Answer]:
@@ -97,11 +84,10 @@ class Lookups:
 
     async def _find(self, request: FindQuery, call: Call) -> Answer:
         is_proven = call.access.is_unlimited or not self._needs_look(request.query, call.access)
+        sees = None if is_proven else _sight(call.access)
         found = await self._registry.reads.find(
-            request.query, request.page_size, request.page_token, request.read, call.deadline
+            request.query, request.page_size, request.page_token, request.read, call.deadline, sees
         )
-        if not is_proven:
-            found = _within(found, call.access)
         return await self._answers.find_answer(found, request.mask)
 
     @staticmethod
@@ -146,19 +132,15 @@ class Lookups:
 
     async def explain(self, request: service_pb2.ExplainInstanceRequest, call: Call) -> Answer:
         require(check_id(request.id, "id"))
-        told = await self._registry.explain.explain(request.id, call.deadline)
         access = call.access
-        if not access.covers(told.meta.service_id, told.node_name):
-            raise self._not_found_error(request.id)
+        told = await self._registry.explain.explain(request.id, call.deadline, _sight(access))
         if access.is_checked and not INSPECT.roles & access.grants.keys():
             told.guard.CopyFrom(guard_in_short(told.guard))
         return MessageAnswer(told)
 
 
-def _within(found: Found, access: Access) -> Found:
-    """A page of instances that a caller named by their ids, without those out of reach."""
-    entries = [entry for entry in found.entries if access.covers(entry.traits.service, entry.traits.node)]
-    return found._replace(entries=entries, frames=[entry.frame() for entry in entries], listing=None)
+def _sight(access: Access) -> Sees:
+    return lambda one: access.covers(one.service, one.node)
 
 
 def _watch_query(filter_bytes: bytes) -> Query:

@@ -12,7 +12,7 @@ from hq.memory import frames
 from hq.memory.cache import Cache
 from hq.memory.entry import Entry, Mark
 from hq.registry.guard_state import guard_state
-from hq.registry.reads import Reads
+from hq.registry.reads import Reads, Sees, sees_all
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.clock import Clock
 
@@ -27,9 +27,11 @@ class Explain:
     def __init__(self, cache: Cache, liveness: Liveness, clock: Clock, reads: Reads) -> None:
         self._cache, self._liveness, self._clock, self._reads = cache, liveness, clock, reads
 
-    async def explain(self, instance_id: str, deadline: float | None) -> service_pb2.ExplainInstanceResponse:
-        """Raises NotFound, after a fence."""
-        entry, source = await self._reads.get(instance_id, service_pb2.ReadOptions(), deadline)
+    async def explain(
+        self, instance_id: str, deadline: float | None, sees: Sees = sees_all
+    ) -> service_pb2.ExplainInstanceResponse:
+        """Raises NotFound or OutOfReach, after a fence."""
+        entry, source = await self._reads.get(instance_id, service_pb2.ReadOptions(), deadline, sees)
         instance = entry.instance()
         answer = service_pb2.ExplainInstanceResponse(
             meta=instance.meta,

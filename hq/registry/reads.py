@@ -23,7 +23,7 @@ from hq.registry.continuation import PageToken, encode, page_token
 from hq.registry.reporter_checks import of_epoch
 from hq.registry.source import NO_DEMANDS, Freshness, Source
 from hqpb.v1 import service_pb2
-from serving.errors import NotFound, StoreUnavailable, invalid
+from serving.errors import NotFound, OutOfReach, StoreUnavailable, invalid
 from serving.limiting.turns import Turns
 from store.fence import Fence
 
@@ -69,6 +69,14 @@ class PageBuilder:
         """How many of these fit."""
         count = bisect_right(list(accumulate(map(len, frames))), self._room_bytes)
         return count or int(not self.entries)
+
+
+Sees = Callable[[Traits], bool]
+"""Whether a caller may be shown an instance."""
+
+
+def sees_all(_: Traits) -> bool:
+    return True
 
 
 _MISS_S = 1.0
@@ -134,19 +142,27 @@ class Reads:
         return Found(listing.entries, (), listing.next_page_token, self._freshness.source(), listing)
 
     async def get(
-        self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None
+        self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None, sees: Sees = sees_all
     ) -> tuple[Entry, Source]:
-        """Raises NotFound (final: after a fence), and what `Freshness.wait_until_fresh` and `_look_again` raise."""
+        """What the caller does not see is, in words and in time, as what is not there.
+
+        Raises:
+            NotFound, OutOfReach: final, after a fence.
+            ServiceError: what `Freshness.wait_until_fresh` and `_look_again` raise.
+        """
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
         entry = self._cache.get(instance_id)
-        if entry is None:
+        if entry is None or not sees(entry.traits):
             # Another replica may have stored it already: an agent or uploader must not act on stale memory.
             await self._look_again(instance_id)
             await self._freshness.wait_for_version(read, deadline)
             entry = self._cache.get(instance_id)
+        words = f"there is no instance {instance_id}"
         if entry is None:
-            raise of_epoch(NotFound(f"there is no instance {instance_id}"), self._cache.epoch)
+            raise of_epoch(NotFound(words), self._cache.epoch)
+        if not sees(entry.traits):
+            raise of_epoch(OutOfReach(words, key=instance_id), self._cache.epoch)
         return entry, self._freshness.source()
 
     async def _look_again(self, instance_id: str) -> None:
@@ -172,16 +188,27 @@ class Reads:
             ) from None
 
     async def find(
-        self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
+        self,
+        query: Query,
+        page_size: int,
+        token: str,
+        read: service_pb2.ReadOptions,
+        deadline: float | None,
+        sees: Sees | None = None,
     ) -> Found:
-        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `wait_until_fresh` raises."""
+        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `wait_until_fresh` raises.
+
+        `sees`: what the caller may be shown; pages are of these alone, as the token says where a page ended.
+        """
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
-        if (kept := self.find_now(query, page_size, token, NO_DEMANDS)) is not None:
+        if sees is None and (kept := self.find_now(query, page_size, token, NO_DEMANDS)) is not None:
             return kept
         after = page_start(self._cache, query, token) if token else ""
-        place = self._cache.place(query, (page_size, token))
-        portions = self._cache.matching(query, after)
+        place = self._cache.place(query, (page_size, token)) if sees is None else None
+        portions: Iterator[Sequence[Entry]] = self._cache.matching(query, after)
+        if sees is not None:
+            portions = ([entry for entry in portion if sees(entry.traits)] for portion in portions)
         source = self._freshness.source()
         page, next_token = PageBuilder(page_size, self._page_bytes), ""
         for number, portion in enumerate(portions, 1):

@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf import json_format, struct_pb2
+from google.protobuf import struct_pb2
 
 from serving.calls.methods import Answer, Call, Method, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
 from serving.rights.access import Access, Scope
 from serving.rights.reach import Of, checked_reach
 from serving.rights.rules import READ, Role
+from serving.standard.whoami import words_of
 
 if TYPE_CHECKING:
     from serving.auth.gate import Authenticator
@@ -30,7 +31,7 @@ def method(table: Sequence[Method], gate: Authenticator | None) -> UnaryMethod:
     """The call, about the methods of this table."""
 
     def answer(request: Any, call: Call) -> Answer:
-        asked = {name: str(value) for name, value in json_format.MessageToDict(request).items()}
+        asked = words_of(request)
         name = asked.get("identity") or call.access.name
         scopes = gate.scopes_of(name) if gate is not None else {}
         wanted = asked.get("method", "").lower()
@@ -44,9 +45,9 @@ def method(table: Sequence[Method], gate: Authenticator | None) -> UnaryMethod:
 
 def _check(request: Any, access: Access) -> None:
     """Raises PermissionDenied: others' rights are for operators and admins without a scope."""
-    asked = json_format.MessageToDict(request).get("identity") or access.name
+    asked = words_of(request).get("identity") or access.name
     if asked != access.name and not access.reaches_all(_STAFF):
-        access.deny(f"the rights of {asked}", _STAFF, str(asked))
+        access.deny(f"the rights of {asked}", _STAFF, asked)
 
 
 def _explain_method(one: Method, scopes: Any, asked: dict[str, str], is_checked: bool) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from google.protobuf import json_format, struct_pb2
+from google.protobuf import struct_pb2
 
 from serving.calls.methods import Answer, Call, Method, UnaryMethod
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto
@@ -25,8 +25,8 @@ def methods() -> list[Method]:
 
 
 def _answer(request: Any, call: Call) -> Answer:
-    asked = json_format.MessageToDict(request)
-    service, node = str(asked.get("service", "")), str(asked.get("node", ""))
+    asked = words_of(request)
+    service, node = asked.get("service", ""), asked.get("node", "")
     access = call.access
     roles = [
         role.value
@@ -37,6 +37,11 @@ def _answer(request: Any, call: Call) -> Answer:
     told = _STRUCT()
     told.update({"checked": access.is_checked, "name": access.name, "roles": roles, "roles_somewhere": somewhere})
     return MessageAnswer(told)
+
+
+def words_of(request: Any) -> dict[str, str]:
+    """The fields of a Struct that are words; others mean nothing, and some (NaN) could not even be repeated."""
+    return {name: value.string_value for name, value in request.fields.items() if value.string_value}
 
 
 def _reaches(scope: Scope, service: str, node: str) -> bool:

@@ -26,14 +26,16 @@ from tests.support.secured import Secured
 
 
 @asynccontextmanager
-async def federated(files: Secured, replica: str, **given: Any) -> AsyncIterator[Addresses]:
+async def federated(
+    files: Secured, replica: str, last_good_bytes: int = 0, **given: Any
+) -> AsyncIterator[Addresses]:
     """Where it serves location `test`, a replica's address for certificates; `given` are flags of its security."""
     config = files.directory / "gateway.yaml"
     config.write_text(f"locations: {{test: {{replicas: ['{replica}']}}}}")
     own = files.authority.issue("gateway", ["spiffe://hq.test/gateway"])
     shown = Credentials(CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key)))
     clock, rng = FederatedSystemClock(), random.Random(1)
-    locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), 0)
+    locations = Locations(ConfigFile(config), clock, rng, Dialer(shown), last_good_bytes)
     security = security_of(files.given(audit_log="", **given), clock, None, DENIED_BY_STATE, forwards=True)
     shared = ServerContext(Limits(), clock, RequestIds("gateway"), security)
     server = FederatedServer(

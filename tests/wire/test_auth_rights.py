@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pytest
+
 from hq.liveness.deadlines import RevisionKey
 from hq.liveness.tracker import Transition
 from hqpb.v1 import admin_pb2
 from hqpb.v1 import instance_pb2 as model
 from hqpb.v1 import service_pb2 as pb
+from serving.errors import StoreUnavailable
 from tests.support.rights_requests import create, instance, report
 from tests.support.secured import Secured, Served
 from tests.wire.conftest import As
@@ -186,6 +189,37 @@ async def test_a_reader_of_one_service_reads_that_service(as_: As) -> None:
         ("CountInstances", pb.CountInstancesRequest()),
     ):
         assert (await reader.refusal(name, request))[0] == "PERMISSION_DENIED", request
+
+
+async def test_a_page_token_tells_nothing_of_what_its_caller_may_not_read(as_: As) -> None:
+    """It says where the page ended: pages are of what the caller may read alone."""
+    reader, by_id = as_("web-reader"), pb.InstanceFilter(instance_id=["mail-1", "there-is-none", "web-1", "web-2"])
+    request, pages = pb.FindInstancesRequest(filter=by_id, page_size=1), []
+    while not pages or request.page_token:
+        page = await reader.call("FindInstances", request)
+        pages.append([one.meta.id for one in page.instances])
+        request.page_token = page.next_page_token
+    assert pages == [["web-1"], ["web-2"]]
+
+
+@pytest.mark.parametrize("call", [pb.GetInstanceRequest, pb.ExplainInstanceRequest])
+async def test_what_is_out_of_reach_is_asked_the_store_about_like_what_is_not_there(
+    replica: Served, as_: As, call: type[pb.GetInstanceRequest | pb.ExplainInstanceRequest]
+) -> None:
+    """Else an answer that comes at once, or comes at all while the store is away, would say that there is one."""
+    fence, asked = replica.server.replica.fence, 0
+
+    async def away() -> int:
+        nonlocal asked
+        asked += 1
+        raise StoreUnavailable("the store is away")
+
+    fence.wait_for_fence = away  # type: ignore[method-assign]
+    name = call.DESCRIPTOR.name.removesuffix("Request")
+    told = [await as_("web-reader").refusal(name, call(id=one)) for one in ("mail-1", "mail-9")]
+    assert asked == 2
+    assert [code for code, _ in told] == ["UNAVAILABLE"] * 2
+    assert told[0][1].replace("mail-1", "mail-9").split(" as of ")[0] == told[1][1].split(" as of ")[0]
 
 
 async def test_a_large_request_of_nobody_is_refused_before_it_is_read(replica: Served, files: Secured) -> None:

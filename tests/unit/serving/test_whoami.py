@@ -11,7 +11,7 @@ from serving.calls.methods import Call
 from serving.rights.access import UNCHECKED, Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import READ, Role
-from serving.standard import whoami
+from serving.standard import explaining, whoami
 
 GRANTS = {
     Role.READER: (Scope(),),
@@ -49,3 +49,15 @@ def test_without_security_everybody_is_everything() -> None:
     told = asked(UNCHECKED)
     assert told["checked"] is False
     assert set(told["roles"]) == {role.value for role in Role}
+
+
+@pytest.mark.parametrize("odd", [float("nan"), float("inf"), None, ["web"], {"a": "web"}])
+def test_what_is_no_word_is_nothing_to_ask_about(odd: object) -> None:
+    request = struct_pb2.Struct()
+    request.update({"service": odd, "identity": odd, "method": odd})
+    access = Access(Identity("ann", next(iter(ProofKind)), 0.0), READ, GRANTS)
+    for method in (*whoami.methods(), explaining.method([], None)):
+        if method.reach is not None and method.reach.check is not None:
+            method.reach.check(request, access)
+        told = struct_pb2.Struct.FromString(method.run(request, Call(access=access)).proto())  # type: ignore[union-attr,arg-type]
+        assert told["name"] == "ann"
