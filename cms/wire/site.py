@@ -17,12 +17,12 @@ from cms.wire.reading import TaskPath, is_dry_run, parse_task, target
 from serving import error_statuses
 from serving.calls.methods import Call, UnaryMethod
 from serving.context import ServerContext
-from serving.errors import ServiceError
+from serving.errors import PermissionDenied, ServiceError
 from serving.protocol_errors import MethodNotAllowed
 from serving.rights.reach import ONESELF, Of, Reach, stored_reach
 from serving.rights.rules import LEAVE, LOCK, POLL, READ, Rule
 from serving.rights.stored import encode_access
-from serving.standard.site import SiteAnswer, SiteRequest
+from serving.standard.site import SiteAnswer, SiteRequest, is_of_another_site
 
 _JSON: Final = (b"content-type", b"application/json; charset=utf-8")
 _CONFLICTS: Final = ("FAILED_PRECONDITION", "ABORTED")
@@ -78,6 +78,8 @@ class WireApi:
         return answer
 
     async def _answer(self, request: SiteRequest) -> SiteAnswer:
+        if is_of_another_site(request.method, request.authority, request.headers):
+            raise PermissionDenied("a page of another site sent this: nothing was done")
         lock = lock_path(request.path)
         if lock is not None:
             if request.method != "POST":

@@ -34,6 +34,18 @@ class SiteAnswer:
     stream: AsyncGenerator[bytes] | None = None
 
 
+def is_of_another_site(method: str, authority: str, headers: Mapping[bytes, bytes]) -> bool:
+    """Whether a page of another site let a browser send this, which may change something.
+
+    A browser sends a form to anybody, with the cookies and certificates that it has for him, and says so.
+    """
+    if method in ("GET", "HEAD"):
+        return False
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    site = headers.get(b"sec-fetch-site", b"same-origin")
+    return site not in (b"same-origin", b"none") or bool(origin and origin.partition("://")[2] != authority)
+
+
 Site = Callable[[SiteRequest], Awaitable[SiteAnswer]]
 """Answers every request that reaches it, its own errors included. An attribute `max_body_bytes` of it, if there is one,
 is the largest body it takes, instead of MAX_FORM_BYTES."""

@@ -92,6 +92,23 @@ async def test_tasks_belong_to_who_created_them(tmp_path: Path) -> None:
         assert (await one.call("operator", "DELETE", "/v1.4/tasks/theirs"))[0] == 204
 
 
+async def test_a_page_of_another_site_asks_for_nothing_with_what_its_browser_has(tmp_path: Path) -> None:
+    """A browser shows its certificate to whom a page sends a form, and needs no leave to send JSON as plain text."""
+    async with guarded(tmp_path) as one:
+        plain, own = {"content-type": "text/plain"}, f"https://127.0.0.1:{one.cms.port}"
+        for foreign in ("https://evil.example", "null", f"{own}0"):
+            for path in ("/v1.4/tasks", "/v1/pre-reboot"):
+                body = task("t", "h0") | {"client_params": {"id": "h0", "group": "g"}}
+                status, _ = await one.call("operator", "POST", path, body, origin=foreign, **plain)
+                assert (status, path, foreign) == (403, path, foreign)
+        for site in ("cross-site", "same-site"):
+            headers = {"sec-fetch-site": site, **plain}
+            assert (await one.call("operator", "POST", "/v1.4/tasks", task("t", "h0"), **headers))[0] == 403
+        assert (await one.call("operator", "GET", "/v1.4/tasks"))[1] == {"result": []}
+        mine = {"origin": own, "sec-fetch-site": "same-origin"}
+        assert (await one.call("operator", "POST", "/v1.4/tasks", task("t", "h0"), **mine))[0] == 200
+
+
 async def test_how_far_a_role_reaches_is_compared_with_what_a_task_names(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         assert await one.ask("rack-operator", "t", "h0", "ann") == 403
