@@ -143,13 +143,15 @@ class ConsulAnswers:
 
     def _matching_instances(self, question: Question, access: Access) -> Iterator[tuple[KnownInstance, str]]:
         """Matching instances, each with its status."""
-        names: Collection[str] = [question.service] if question.service else self._picture.services
+        names = [question.service] if question.service else filter(access.may_touch_service, self._picture.services)
         holds = self._filter(question)
         for name in sorted(names):
             for one, status in self._service_instances(name, question):
-                if (question.passing and status != render.PASSING) or not holds(one, status):
+                if question.passing and status != render.PASSING:
                     continue
-                if question.service or access.covers(one.service, one.node, cluster=one.cluster):
+                # A filter takes its time: for what is not shown it would be the time of others.
+                is_seen = question.service or access.covers(one.service, one.node, cluster=one.cluster)
+                if is_seen and holds(one, status):
                     yield one, status
 
     def _filter(self, question: Question) -> Callable[[KnownInstance, str], bool]:

@@ -170,6 +170,10 @@ class Access:
         """Whether all of the service is within reach in one of these roles, wherever its instances are."""
         return not self.is_checked or any(s.nodes is None and s.covers(service, "") for s in self._scopes(roles))
 
+    def may_touch_service(self, service: str) -> bool:
+        """Whether anything of the service may be within reach: a quick look before one at each of its instances."""
+        return self.is_unlimited or any(s.services is None or service in s.services for s in self._scopes(READERS))
+
     def check_service(self, service: str, roles: Iterable[Role] = READERS) -> None:
         """Raises PermissionDenied unless all of the service is within reach."""
         if not self.covers_service(service, roles):

@@ -19,6 +19,9 @@ from serving.calls.incoming import RequestIds
 from serving.clock import ManualClock
 from serving.context import ServerContext
 from serving.limiting.limits import Limits
+from serving.rights.access import Access, Identity, ProofKind, Scope
+from serving.rights.patterns import Patterns
+from serving.rights.rules import READ, Role
 from serving.standard.site import SiteAnswer, SiteRequest
 from tests.support.pictures import PictureBuilder, known, picture_of
 
@@ -70,6 +73,20 @@ WEB = "health/service/web"
 
 def asking(**options: Any) -> Asking:
     return Asking(picture_of(*THREE, heard=["east", "west"]), **options)
+
+
+def test_who_may_read_one_service_takes_no_time_for_others() -> None:
+    """A filter is compared with what its caller may read: with all there is, it would hold up everybody."""
+    one, looked = asking(), []
+    look = one.answers._service_instances
+    one.answers._service_instances = lambda name, asked: looked.append(name) or look(name, asked)  # type: ignore[method-assign,func-returns-value]
+    grants = {Role.READER: (Scope(services=Patterns(["db"]), nodes=Patterns(["elsewhere"])),)}
+    for scopes, wanted in ((grants, ["db"]), ({Role.READER: (Scope(),)}, ["db", "web"])):
+        access = Access(Identity("ann", ProofKind.TOKEN, 0.0), READ, scopes)
+        for path in ("health/state/any", "catalog/services", "catalog/nodes", "health/node/node-web-1"):
+            looked.clear()
+            found = one.answers.body(read_question("GET", f"/v1/{path}", b""), access)
+            assert (looked, b"web" in found) == (wanted, "web" in wanted), path
 
 
 async def test_an_instance_is_a_service_of_its_node_with_one_check() -> None:
