@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
@@ -22,7 +23,8 @@ class Patience:
     """Reads of one server.
 
     While it hangs, one call at a time is in progress; other reads fail at once. Any answer, however
-    late, ends that state.
+    late, ends that state, and one that came meanwhile keeps a call that is late from beginning it: what one person asks
+    for in large numbers waits at the server for its turn.
     """
 
     def __init__(
@@ -35,6 +37,7 @@ class Patience:
         """`wait_s`: for one answer; the call itself goes on until its own timeout."""
         self._server, self._wait_s, self._now, self._wall_s = server, wait_s, now, wall_s
         self._hangs_since: float | None = None
+        self._answered_at = -math.inf
         self._under_way: set[asyncio.Task[object]] = set()
 
     async def run_call(self, call: Callable[[], Awaitable[T]], wait_s: float | None = None) -> T | Trouble:
@@ -49,21 +52,28 @@ class Patience:
         await asyncio.wait((task,), timeout=_PROBE_S if hangs else self._wait_s if wait_s is None else wait_s)
         if task.done():
             return task.result()
-        if wait_s is None and self._hangs_since is None:
-            self._hangs_since = began_wall_s
+        if wait_s is None:
+            self._note_silence(began, began_wall_s)
         return self._hangs()
 
     async def _try_call(self, call: Callable[[], Awaitable[T]], began: float, began_wall_s: float) -> T | Trouble:
         try:
             found = await try_call(self._server, call())
         except SignInNeeded:
-            self._hangs_since = None
+            self._note_answer()
             raise
         if not (isinstance(found, Trouble) and found.kind == "away"):
-            self._hangs_since = None
-        elif self._hangs_since is None and self._now() - began >= _HUNG_S:
-            self._hangs_since = began_wall_s
+            self._note_answer()
+        elif self._now() - began >= _HUNG_S:
+            self._note_silence(began, began_wall_s)
         return found
+
+    def _note_answer(self) -> None:
+        self._hangs_since, self._answered_at = None, self._now()
+
+    def _note_silence(self, began: float, began_wall_s: float) -> None:
+        if self._hangs_since is None and self._answered_at < began:
+            self._hangs_since = began_wall_s
 
     def _on_task_done(self, task: asyncio.Task[T | Trouble]) -> None:
         self._under_way.discard(task)

@@ -51,6 +51,17 @@ async def test_a_question_that_takes_its_time_says_nothing_of_the_server() -> No
     assert await slow is True
 
 
+async def test_a_server_that_answers_others_does_not_hang() -> None:
+    """One person asks for so much that the last of it is late: nobody else is told that the server is away."""
+    patience, gate = _patience(), asyncio.Event()
+    late = asyncio.create_task(patience.run_call(gate.wait))
+    await asyncio.sleep(0.01)
+    assert await patience.run_call(_answer) == "here"
+    assert isinstance(await late, Trouble)
+    assert await patience.run_call(_answer) == "here"
+    gate.set()
+
+
 async def test_whoever_must_sign_in_is_told_so() -> None:
     async def refuse() -> str:
         raise SignInNeeded("sign in")
