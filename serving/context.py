@@ -10,8 +10,8 @@ from prometheus_client import CollectorRegistry
 from serving.auth.call_guard import CallGuard
 from serving.calls.incoming import RequestIds
 from serving.clock import Clock
-from serving.encoding.parsing import WorkerThread
 from serving.limiting.admission import Admission
+from serving.limiting.caller_threads import CallerThreads
 from serving.limiting.limits import Limits
 from serving.rights.reach import Reach
 from serving.rights.rules import Rule
@@ -29,7 +29,7 @@ class ServerContext:
     """Limits and what they are measured with: one object for all transports, so that limits hold for all."""
 
     __slots__ = (
-        *("admission", "worker_thread", "clock", "ids", "limits"),
+        *("admission", "json_thread", "clock", "ids", "limits"),
         *("log_counts", "loop_lag", "security", "tracing", "traffic"),
     )
 
@@ -48,7 +48,7 @@ class ServerContext:
         self.security = security
         self.tracing = tracing
         self.admission = Admission(limits, clock)
-        self.worker_thread = WorkerThread()
+        self.json_thread = CallerThreads(most=1)  # several at once would take the interpreter from the loop
         self.traffic = Traffic(self.admission)
         self.loop_lag = LoopLag()
         self.log_counts = LogCounts()

@@ -1,11 +1,10 @@
-"""How requests are parsed: those that repeat are remembered by their bytes, long ones are read in a thread."""
+"""How requests are parsed: those that repeat are remembered by their bytes."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from itertools import islice
-from typing import Final, Generic, TypeVar
+from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -39,28 +38,3 @@ class Memo(Generic[T]):
         for oldest in list(islice(self._kept, 1 + len(self._kept) // 16)):
             del self._kept[oldest]
             self._bytes -= len(oldest)
-
-
-_LONG_BYTES: Final = 32 * 1024  # some milliseconds
-
-
-class WorkerThread:
-    """Parses long requests one after the other: several at once would take the interpreter from the loop."""
-
-    def __init__(self) -> None:
-        self._turn = asyncio.Lock()
-
-    async def run(self, parse: Callable[[bytes], T], body: bytes) -> T:
-        """Parse the body, in a thread if it is long. Raises what `parse` raises."""
-        if len(body) < _LONG_BYTES:
-            return parse(body)
-        await self._turn.acquire()
-        parsing = asyncio.ensure_future(asyncio.to_thread(parse, body))
-        parsing.add_done_callback(self._on_parsed)
-        return await asyncio.shield(parsing)
-
-    def _on_parsed(self, parsing: asyncio.Future[T]) -> None:
-        # Not when the caller leaves: the thread goes on until it has parsed.
-        self._turn.release()
-        if not parsing.cancelled():
-            parsing.exception()  # if the caller has left, nobody else looks at it

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Awaitable
+from functools import partial
 from types import CoroutineType
 from typing import Any, Final
 
@@ -152,7 +153,8 @@ class Rpc(Handler):
                 self._hold(len(payload))
         if is_json and len(payload) >= LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
-            return await endpoint.shared.worker_thread.run(endpoint.method.parse_json, payload)
+            parse = partial(endpoint.method.parse_json, payload)
+            return await endpoint.shared.json_thread.run(parse, self._call.caller)
         return endpoint.parse[is_json](payload)
 
     def _check_size(self, payload: bytes) -> None:
