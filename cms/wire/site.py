@@ -84,30 +84,29 @@ class WireApi:
         if lock is not None:
             if request.method != "POST":
                 raise MethodNotAllowed(request.method, "POST")
-            return await self._locks[lock.call](
-                parse_lock(request, lock, self._shared.limits.max_json_depth), request.call
-            )
+            max_depth = self._shared.limits.max_json_depth
+            return await self._locks[lock.call](lambda: parse_lock(request, lock, max_depth), request.call)
         at = target(request.path)
         kind = "confirm" if at.is_confirm else "task" if at.task_id else "list"
         method = "GET" if request.method == "HEAD" else request.method
         call = self._calls.get((kind, method))
         if call is None:
             raise MethodNotAllowed(request.method, ", ".join(m for k, m in self._calls if k == kind))
-        return await call(_TaskRequest(at, request), request.call)
+        return await call(lambda: _TaskRequest(at, request), request.call)
 
     def _call(
         self, name: str, run: Callable[[R, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
-    ) -> Callable[[R, Call], Awaitable[SiteAnswer]]:
-        """A call behind the gate, with its line in the audit log."""
+    ) -> Callable[[Callable[[], R], Call], Awaitable[SiteAnswer]]:
+        """A call behind the gate, with its line in the audit log. What nobody may send is not read."""
         path = f"cms.wire/{name}"
         guard = self._shared.guard(path, rule, reach)
         recorded: Any = guard.run_of(UnaryMethod(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
 
-        async def answer(request: R, call: Call) -> SiteAnswer:
+        async def answer(read: Callable[[], R], call: Call) -> SiteAnswer:
             try:
                 if guard.admit is not None:
                     guard.admit(call)
-                result: SiteAnswer = await recorded(request, call)
+                result: SiteAnswer = await recorded(read(), call)
             except ServiceError as error:
                 guard.on_call_refused(call, error)
                 raise

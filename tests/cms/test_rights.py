@@ -81,6 +81,14 @@ async def test_nobody_asks_without_a_token_and_readers_only_read(tmp_path: Path)
         assert await one.order("operator", "Freeze", {"reason": "drill"}, "CmsAdminService") == 200
 
 
+async def test_what_nobody_may_send_is_not_read(tmp_path: Path) -> None:
+    """Megabytes of JSON are read at once, and everybody waits meanwhile."""
+    async with guarded(tmp_path) as one:
+        for path in ("/v1/pre-reboot", "/v1/steady-state", "/v1.4/tasks"):
+            assert (await one.call("", "POST", path, ["not a request"]))[0] == 401
+            assert (await one.call("reader/ann", "POST", path, ["not a request"]))[0] == 403
+
+
 async def test_tasks_belong_to_who_created_them(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         assert await one.ask("operator", "theirs", "h0") == 200
