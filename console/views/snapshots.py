@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Final
 
 from console.views.squares import MOST_SQUARES, Square, squares_of
@@ -34,6 +35,7 @@ _SERVICE: Final = {
     pb.SERVICE_STATE_UPDATING: ("busy", "Updating"),
     pb.SERVICE_STATE_BROKEN: ("bad", "Broken"),
 }
+_MOST_LINES: Final = 2_000  # of a difference
 TARGETS: Final = (
     ("CREATED", "Present in HQ only", "Described in HQ; nodes hold nothing of it."),
     ("PREPARED", "Prepared", "Files and disks are on the nodes; it does not run. Ready for a fast switch."),
@@ -204,13 +206,43 @@ def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
 
 def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
     """Return what activating `new` would change, as lines of a unified diff, each with its kind; at most 2,000."""
-    lines = difflib.unified_diff(
-        old.content.decode("utf-8", "replace").splitlines(),
-        new.content.decode("utf-8", "replace").splitlines(),
-        short(old.id),
-        short(new.id),
-        lineterm="",
-        n=3,
-    )
-    kinds = {"+": "added", "-": "removed", "@": "place"}
-    return [(kinds.get(line[:1], "same"), line) for line, _ in zip(lines, range(2_000), strict=False)]
+    before, after = (one.content.decode("utf-8", "replace").splitlines() for one in (old, new))
+    lines = _unified(before, after, short(old.id), short(new.id))
+    return list(islice(lines, _MOST_LINES))
+
+
+def _unified(old: Sequence[str], new: Sequence[str], old_name: str, new_name: str) -> Iterator[tuple[str, str]]:
+    """As difflib.unified_diff, in bounded time."""
+    groups = list(_BoundedMatcher(None, old, new).get_grouped_opcodes(3))
+    if groups:
+        yield "removed", f"--- {old_name}"
+        yield "added", f"+++ {new_name}"
+    for group in groups:
+        (_, old_from, _, new_from, _), (_, _, old_to, _, new_to) = group[0], group[-1]
+        yield "place", f"@@ -{_range(old_from, old_to)} +{_range(new_from, new_to)} @@"
+        for tag, i, j, k, m in group:
+            if tag == "equal":
+                yield from (("same", f" {line}") for line in old[i:j])
+                continue
+            yield from (("removed", f"-{line}") for line in old[i:j])
+            yield from (("added", f"+{line}") for line in new[k:m])
+
+
+def _range(begin: int, end: int) -> str:
+    """Lines as a unified diff counts them."""
+    length = end - begin
+    return f"{begin + 1}" if length == 1 else f"{begin + (length > 0)},{length}"
+
+
+class _BoundedMatcher(difflib.SequenceMatcher[str]):
+    """Where lines that repeat would make it take minutes, it finds nothing more in common: the rest has changed."""
+
+    left = 2_000_000  # pairs of equal lines to be looked at, about a second
+
+    def find_longest_match(
+        self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
+    ) -> difflib.Match:
+        self.left -= sum(1 + len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
+        if self.left < 0:
+            return difflib.Match(alo, blo, 0)
+        return super().find_longest_match(alo, ahi, blo, bhi)
