@@ -6,7 +6,6 @@ written, or is rejected, costs the next start the time to read everything, and n
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import stat
@@ -23,11 +22,13 @@ from hq.memory.checkpoint_format import CheckpointHead, CheckpointReader, Checkp
 from hq.memory.history import History, VersionEvents, steps_from_tuples
 from hq.memory.query import Query
 from hqpb.v1 import service_pb2
+from serving.process import long_lived
 from store.kept import Footing, NotKept
 
 log = logging.getLogger(__name__)
 
 _NEW = ".new"
+_OVER = object()
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a FIFO or a link would be somebody else's
 
 
@@ -106,9 +107,7 @@ class Checkpoint:
                 reader = CheckpointReader(file)
                 if reader.head != self._head:
                     raise NotKept("the file was replaced")
-                for _ in reader.parts(self._head.instances, self._cache.recall):
-                    gc.freeze()  # it stays: the garbage collector need not scan a million instances
-                    yield
+                yield from _each_long_lived(reader.parts(self._head.instances, self._cache.recall))
                 self._steps.clear()
                 yield from reader.parts(self._head.steps, lambda part: self._steps.extend(steps_from_tuples(part)))
                 reader.end()
@@ -121,6 +120,16 @@ class Checkpoint:
         self._take(self._head.silence)
         self._history.recall(self._head.complete_after, self._steps)
         self._steps.clear()
+
+
+def _each_long_lived(parts: Iterator[None]) -> Iterator[None]:
+    """Each part, with what it makes spared from garbage collection."""
+    while True:
+        with long_lived():
+            is_over = next(parts, _OVER) is _OVER
+        if is_over:
+            return
+        yield
 
 
 def find_checkpoint(

@@ -6,10 +6,10 @@ watches, then fences: whoever waits for a fence finds everything before it in pl
 
 from __future__ import annotations
 
-import gc
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from itertools import groupby
 
 from google.protobuf.message import DecodeError
@@ -28,6 +28,7 @@ from hq.memory.entry import Event
 from hq.memory.fanout import Fanout
 from hq.memory.history import History, VersionEvents, WatchedEvent
 from serving.clock import Clock
+from serving.process import long_lived
 from store.commit import Committer
 from store.compaction import Compactor
 from store.epoch import Epoch
@@ -107,7 +108,9 @@ class StoreEvents:
             log.warning("reading everything again: the store has a new history")
 
     def load(self, records: list[Record]) -> None:
-        for name, record in self._cache.load(records):
+        with long_lived() if len(records) >= _MANY else nullcontext():
+            others = self._cache.load(records)
+        for name, record in others:
             if name.kind == k.OPS:
                 self._take_order(KeyChange(record.key, record.value, record.created, record.modified), name, live=False)
             elif name.kind == k.COMPACTION:
@@ -118,8 +121,6 @@ class StoreEvents:
                 self._knowing[name.rest] = record.value
             elif name.kind == k.RESTORE:
                 self._loading.restoring = True
-        if len(records) >= _MANY:
-            gc.freeze()  # what was read stays: the garbage collector need not scan a million instances
 
     def on_listing_complete(self, revision: int) -> None:
         self._cache.advance(revision)

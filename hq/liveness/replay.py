@@ -65,45 +65,42 @@ class Replay:
         self, records: Iterable[storage_pb2.SilenceRecord], epoch: str, presence_ms: int, entries: Iterable[Entry]
     ) -> Carried:
         """Return the silences that these records prove, by now on the clock of presence."""
-        rows = dict[tuple[int, str], Silence]()
-        versions = dict[tuple[int, str], int]()
+        rows = dict[tuple[int, str], tuple[Silence, int]]()  # with the version of the record
         for record in records:
             if record.epoch != epoch or record.at < self.began_at:
                 continue
             for key, row in rows_of(record):
                 silence = row.silence(presence_ms)
-                if key not in rows or silence.silent_s > rows[key].silent_s:
-                    rows[key], versions[key] = silence, record.at
+                known = rows.get(key)
+                if known is None or silence.silent_s > known[0].silent_s:
+                    rows[key] = silence, record.at
         carried = Carried({}, {})
         if rows:
-            self._judge(rows, versions, entries, carried)
+            self._judge(rows, entries, carried)
         return carried
 
     def _judge(
-        self,
-        rows: dict[tuple[int, str], Silence],
-        versions: dict[tuple[int, str], int],
-        entries: Iterable[Entry],
-        carried: Carried,
+        self, rows: dict[tuple[int, str], tuple[Silence, int]], entries: Iterable[Entry], carried: Carried
     ) -> None:
-        """Leave out what was heard since, or whose node was under planned work."""
+        """Leave out what was heard since, or whose node was under planned work. All may be silent: keep it quick."""
         uids = {uid for uid, _ in rows}
         for entry in entries:
             traits, uid = entry.traits, entry.traits.uid
             if uid not in uids:
                 continue
-            heard = {mark.id: self._reports.get((uid, mark.id), 0) for mark in entry.marks}
-            ordered = self._orders.get(traits.node, 0)
-            newest = {AGENT: max([ordered, *heard.values()])}
-            newest |= {mark.id: max(ordered, heard[mark.id]) for mark in entry.marks if mark.ready}
-            for of, at in newest.items():
-                silence = rows.get((uid, of))
-                if silence is None or at > versions[uid, of]:
-                    continue
-                if of != AGENT:
-                    carried.revisions[RevisionKey(traits.id, of)] = silence
-                elif entry.has_reporter() and not traits.silent:
-                    carried.agents[traits.id] = silence
+            ordered = newest = self._orders.get(traits.node, 0)
+            for mark in entry.marks:
+                heard = self._reports.get((uid, mark.id), 0)
+                newest = max(newest, heard)
+                silence, at = rows.get((uid, mark.id), _NO_ROW)
+                if silence is not None and mark.ready and max(ordered, heard) <= at:
+                    carried.revisions[RevisionKey(traits.id, mark.id)] = silence
+            silence, at = rows.get((uid, AGENT), _NO_ROW)
+            if silence is not None and newest <= at and entry.has_reporter() and not traits.silent:
+                carried.agents[traits.id] = silence
+
+
+_NO_ROW: tuple[Silence | None, int] = None, 0
 
 
 class SilenceRow(NamedTuple):

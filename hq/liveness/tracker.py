@@ -78,13 +78,17 @@ class Tracker:
             traits = entry.traits
             if traits.node in suspended:
                 continue
+            has_reporter = False
+            for mark in entry.marks:
+                has_reporter = has_reporter or mark.incarnation != 0
+                if mark.ready:
+                    ready.append(RevisionKey(traits.id, mark.id))
+                if mark.liveness is not None:
+                    of_ready[RevisionKey(traits.id, mark.id)] = mark.liveness
+                    if (pair := self._longest(entry.marks)) is not None:
+                        of_agents[traits.id] = pair
             if not traits.silent:
-                (agents if entry.has_reporter() else unbegun).append(traits.id)
-            if traits.ready:
-                ready += [RevisionKey(traits.id, mark.id) for mark in entry.marks if mark.ready]
-            if own := [(mark.id, mark.liveness) for mark in entry.marks if mark.liveness is not None]:
-                of_ready |= {RevisionKey(traits.id, revision_id): pair for revision_id, pair in own}
-                of_agents |= {traits.id: pair} if (pair := self._longest(entry.marks)) is not None else {}
+                (agents if has_reporter else unbegun).append(traits.id)
         self.deadlines.start_all(ready, now, because, carried.revisions, of_ready)
         self.agents.start_all(agents, now, because, carried.agents, of_agents)
         self.unbegun.start(unbegun, now, because)

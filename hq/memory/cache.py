@@ -188,10 +188,13 @@ class Cache:
         """
         half = self._halves.pop(instance_id, None)
         if half is not None and instance_id not in self._by_id and not len(self.quarantine):
-            with suppress(Undecodable):
+            try:
                 pool = self._decoder.trimmed_pool()
                 spec = decode_spec(half.value, half.created, half.modified)
                 entry = build(instance_id, spec, decode_status(record.value, record.modified), None, pool)
+            except Undecodable:  # again and in full, below: it goes into quarantine
+                pass
+            else:
                 self.stored_bytes += entry.stored_bytes()
                 self._by_uid[entry.traits.uid] = self._by_id[instance_id] = entry
                 self._unfiled.append(entry)

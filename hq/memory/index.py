@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from typing import Any, Generic, TypeVar
@@ -118,15 +118,12 @@ class Indexes:
 
     def file_new(self, entries: list[Entry]) -> None:
         """Put instances into every index that were in none, in order of ids: as `file` does, at a third of its cost."""
-        found: list[dict[Any, list[Entry]]] = [{} for _ in _NAMES]
+        found: list[defaultdict[Any, list[Entry]]] = [defaultdict(list) for _ in _NAMES]
         for entry in entries:
-            self._clusters[entry.traits.cluster] += 1
             for by_word, words in zip(found, _words(entry.traits), strict=True):
                 for word in words:
-                    if word in by_word:
-                        by_word[word].append(entry)
-                    else:
-                        by_word[word] = [entry]
+                    by_word[word].append(entry)
+        self._clusters.update([entry.traits.cluster for entry in entries])
         self._all.extend(entries)
         for index, by_word in zip(self._by.values(), found, strict=True):
             index.extend(by_word)

@@ -47,6 +47,18 @@ def test_garbage_made_after_it_is_collected() -> None:
     assert gone() is None
 
 
+def test_what_is_made_to_stay_is_neither_looked_at_meanwhile_nor_later() -> None:
+    process.relax_gc()
+    looks = list[str]()
+    gc.callbacks.append(lambda phase, _: looks.append(phase))
+    with process.long_lived():
+        stay = [Node() for _ in range(5_000)]
+        assert looks == []
+    gc.callbacks.pop()
+    assert gc.isenabled()
+    assert not {id(one) for one in stay} & {id(one) for one in gc.get_objects()}
+
+
 def test_circles_left_behind_calls_go_within_two_thousand_five_hundred_objects() -> None:
     process.relax_gc()
     gone = weakref.ref(Node())
