@@ -1,7 +1,7 @@
 """Nanny at size: orders to one of 1,000 services with 100,000 or a million instances, and a roll-out over 10,000.
 
-Real processes of Nanny and HQ over etcd and memory; the agents are simulated in this process: an instance that is
-switched needs START_S to be ready.
+Real processes of Nanny over etcd and of HQ over memory (a million: over an etcd, too); the agents are simulated in this
+process: an instance that is switched needs START_S to be ready.
 """
 
 from __future__ import annotations
@@ -40,10 +40,11 @@ _WIDE_NAMES: Final = [f"wide-{number}" for number in range(WIDE)]
 
 async def run(bench: Bench, group: str = GROUP) -> None:
     """The group `nanny`, or `nanny-large`."""
-    async with nanny_and_hq(bench.directory) as (nanny, hq, pid):
-        await _many_services(bench, nanny, group)
+    services = SERVICES // 50 if bench.quick else SERVICES
+    async with nanny_and_hq(bench.directory, over_etcd=group == LARGE) as (nanny, hq, pid):
+        await _many_services(bench, nanny, group, services)
         if group == LARGE:
-            name = f"memory of Nanny with {SERVICES * _PER_SERVICE[group]:,} instances"
+            name = f"memory of Nanny with {services * _PER_SERVICE[group]:,} instances"
             bench.fact(group, name, [memory_bytes(pid) / 1e6], "MB")
             return
         async with Client([hq]) as client:
@@ -51,13 +52,22 @@ async def run(bench: Bench, group: str = GROUP) -> None:
 
 
 @asynccontextmanager
-async def nanny_and_hq(directory: Path) -> AsyncIterator[tuple[NannyServer, str, int]]:
-    """Nanny, the address of its HQ, and the id of Nanny's process."""
+async def nanny_and_hq(directory: Path, *, over_etcd: bool = False) -> AsyncIterator[tuple[NannyServer, str, int]]:
+    """Nanny, the address of its HQ, and the id of Nanny's process.
+
+    `over_etcd`: HQ has an etcd of its own; else its store is in its memory, which sorts all keys for each page.
+    """
     async with AsyncExitStack() as stack:
         etcd = EmbeddedEtcd(directory / "nanny-etcd")
         await etcd.start()
         stack.push_async_callback(etcd.kill)
-        hq = Process(("hq.main", "dev", "--store", "memory", *_FREE), directory / "nanny-hq.log")
+        kept: tuple[str, ...] = ("dev", "--store", "memory")
+        if over_etcd:
+            of_hq = EmbeddedEtcd(directory / "nanny-hq-etcd", quota_bytes=8 << 30)
+            await of_hq.start()
+            stack.push_async_callback(of_hq.kill)
+            kept = ("serve", "--etcd", of_hq.endpoint)
+        hq = Process(("hq.main", *kept, *_FREE), directory / "nanny-hq.log")
         stack.push_async_callback(hq.kill)
         await hq.start()
         words = ("nanny.main", "serve", "--etcd", etcd.endpoint, "--location", f"default={hq.grpc}", *_FREE)
@@ -71,22 +81,22 @@ async def nanny_and_hq(directory: Path) -> AsyncIterator[tuple[NannyServer, str,
         yield server, hq.grpc, nanny.running.pid
 
 
-async def _many_services(bench: Bench, nanny: NannyServer, group: str) -> None:
+async def _many_services(bench: Bench, nanny: NannyServer, group: str, services: int) -> None:
     """All services are prepared one after the other; then any of them takes orders."""
-    count, end = SERVICES * _PER_SERVICE[group], "" if group == GROUP else ", a million instances"
-    names = [f"s{number}" for number in range(SERVICES)]
+    each = _PER_SERVICE[group]
+    count, end = services * each, "" if group == GROUP else ", a million instances"
+    names = [f"s{number}" for number in range(services)]
     together = asyncio.Semaphore(16)
 
-    async def made(name: str) -> None:
+    async def made(place: int, name: str) -> None:
         async with together:
             await nanny.call("CreateService", pb.CreateServiceRequest(service_id=name))
-            instances = [f"{name}-{number}" for number in range(_PER_SERVICE[group])]
-            await add_snapshot(nanny, name, "r1", instances)
+            await add_snapshot(nanny, name, "r1", [f"{name}-{number}" for number in range(each)], place * each)
 
-    await asyncio.gather(*(made(name) for name in names))
+    await asyncio.gather(*(made(place, name) for place, name in enumerate(names)))
     began = time.monotonic()
     under_load = [await order_ms(nanny, name, pb.TARGET_PREPARED) for name in names]
-    note = f"{SERVICES:,} services, {count:,} instances"
+    note = f"{services:,} services, {count:,} instances"
     name = f"an order while all others are being written to HQ, p99{end}"
     bench.fact(group, name, [p99(under_load)], "ms", note=note)
     await all_services(nanny, lambda one: one.pending_events == 0 and "to write" not in str(one), max(400, count / 500))

@@ -121,11 +121,15 @@ async def running(
     settle_ms: int = 0,
     security: Security | None = None,
     addresses: Addresses = ANYWHERE,
+    term_s: float = 0.0,
 ) -> AsyncIterator[Running]:
-    """It acts once this is entered, unless another process does."""
+    """It acts once this is entered, unless another process does.
+
+    `term_s`: 0: one second with a store, which others may have, else ten. Many hosts hold its loop for longer than one.
+    """
     shared = ServerContext(Limits(), SystemClock(), RequestIds(name), security=security)
     server = WalleServer(
-        ControlConfig("/walle/v1/", name, term_s=1.0 if store else 10.0),  # memory of its own: nobody takes over
+        ControlConfig("/walle/v1/", name, term_s=term_s or (1.0 if store else 10.0)),
         "test",
         file or pretending(),
         store or MemoryStore(),
