@@ -18,28 +18,37 @@ from hq.sizing.drills import DRILLS, DrillReport
 _GB = 1e9
 
 
+_MOST = 10**12  # of anything: what is beyond that is a slip of the hand
+
+
 class FiniteRange(click.FloatRange):
-    """A number from a bound on, which inf and nan are not."""
+    """A number between bounds, which nan is not."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number: float = super().convert(value, param, ctx)
-        return number if math.isfinite(number) else self.fail(f"{value!r} is not a number", param, ctx)
+        return self.fail(f"{value!r} is not a number", param, ctx) if math.isnan(number) else number
 
 
 @click.command(short_help="Say how many machines an installation needs, and how it stands bad days.")
-@click.option("--instances", type=click.IntRange(1), default=1_000_000, show_default=True, help="Of all locations.")
 @click.option(
-    "--services", type=click.IntRange(1), default=10_000, show_default=True, help="That the instances belong to."
+    "--instances", type=click.IntRange(1, _MOST), default=1_000_000, show_default=True, help="Of all locations."
 )
-@click.option("--lookups", type=FiniteRange(0), default=1_000.0, show_default=True, help="Of a service, a second.")
-@click.option("--watchers", type=click.IntRange(0), default=1_000, show_default=True, help="Each of one service.")
-@click.option("--changes", type=FiniteRange(0), default=20.0, show_default=True, help="Of status, a second.")
-@click.option("--report-interval", "report_interval_s", type=FiniteRange(1), default=180.0, show_default=True,
+@click.option(
+    "--services", type=click.IntRange(1, _MOST), default=10_000, show_default=True, help="That the instances belong to."
+)
+@click.option(
+    "--lookups", type=FiniteRange(0, _MOST), default=1_000.0, show_default=True, help="Of a service, a second."
+)
+@click.option(
+    "--watchers", type=click.IntRange(0, _MOST), default=1_000, show_default=True, help="Each of one service."
+)
+@click.option("--changes", type=FiniteRange(0, _MOST), default=20.0, show_default=True, help="Of status, a second.")
+@click.option("--report-interval", "report_interval_s", type=FiniteRange(1, _MOST), default=180.0, show_default=True,
               metavar="SECONDS", help="Each instance reports so often.")  # fmt: skip
-@click.option("--per-node", type=click.IntRange(1), default=20, show_default=True,
+@click.option("--per-node", type=click.IntRange(1, _MOST), default=20, show_default=True,
               help="Instances behind a host agent; 1: there are none.")  # fmt: skip
-@click.option("--replicas", type=click.IntRange(1), help="In each location.  [default: as few as it takes]")
-@click.option("--locations", type=click.IntRange(1), help="[default: as few as it takes]")
+@click.option("--replicas", type=click.IntRange(1, _MOST), help="In each location.  [default: as few as it takes]")
+@click.option("--locations", type=click.IntRange(1, _MOST), help="[default: as few as it takes]")
 @click.option("--secured/--plain", default=True, show_default=True, help="TLS and tokens.")
 @click.option(
     "--drill", "drills", multiple=True, type=click.Choice(["all", *DRILLS]), help="Play a bad day. Repeatable."
@@ -102,7 +111,7 @@ def machine_rows(found: CapacityPlan) -> list[tuple[str, str]]:
     memory_gb = 1.5 * (need.memory_bytes_per_replica + need.etcd_database_bytes) / _GB + 1
     rows = [
         ("locations", f"{work.locations}"),
-        ("machines in each", f"{work.replicas}, a replica on each, etcd on three of them"),
+        ("machines in each", _machines(work.replicas)),
         ("... cores", "4: one for the replica, one for etcd, two for the rest"),
         ("... memory", f"{_up(memory_gb)} GB"),
         ("... disk", f"SSD, {_up(4 * need.etcd_database_bytes / _GB + 20)} GB"),
@@ -111,6 +120,13 @@ def machine_rows(found: CapacityPlan) -> list[tuple[str, str]]:
     if found.gateways:
         rows.append(("federation gateways", f"{found.gateways}, one of them may be down"))
     return rows
+
+
+def _machines(replicas: int) -> str:
+    if replicas == 1:
+        return "1, with a replica and etcd: nothing answers while it is down"
+    where = "a replica on each, etcd on three of them" if replicas > 2 else "a replica on two, etcd on each"
+    return f"{max(3, replicas)}, {where}"
 
 
 def _up(value: float, least: int = 4) -> int:
@@ -123,12 +139,16 @@ def _up(value: float, least: int = 4) -> int:
 
 def _lines(costs: MeasuredCosts, found: CapacityPlan, reports: Mapping[str, DrillReport]) -> Iterable[str]:
     limit, share = found.need_with_one_down.first_limit()
+    where = ", with one replica down" if found.workload.replicas > 1 else ""
+    if not found.fits:
+        yield f"does not fit: over the limit{where}: {limit} ({share:.0%} used)"
+        yield ""
     yield from _table(machine_rows(found))
     yield ""
     yield "each location, while all run"
     yield from _table(need_rows(found.need))
-    verdict = "breaks first" if found.fits else "does not fit: over the limit"
-    yield f"  {verdict}, with one replica down: {limit} ({share:.0%} used)"
+    if found.fits:
+        yield f"  breaks first{where}: {limit} ({share:.0%} used)"
     for name, report in reports.items():
         yield ""
         yield f"{name}: {'holds' if report.holds else 'does not hold: ' + report.remedy}"

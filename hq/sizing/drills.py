@@ -62,7 +62,7 @@ def replica_lost(costs: MeasuredCosts, workload: Workload, seed: int) -> DrillRe
     part, queue = workload.of_location(), EventQueue()
     rest = replace(part, replicas=max(1, part.replicas - 1))
     need = location_need(costs, rest)
-    lines = [ServingLine(queue, 1 - need.cores_per_replica) for _ in range(rest.replicas)]
+    lines = [ServingLine(queue, 1 - need.cores_per_replica) for _ in range(part.replicas - 1)]
     count = round(location_need(costs, part).connections_per_replica)
     clients = ReconnectingClients(queue, count, return_cost(costs, part), random.Random(seed))
     clients.serve_from(0.0, lines, refusing=1)

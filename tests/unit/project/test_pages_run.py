@@ -37,6 +37,7 @@ RUN: Final = {
     "nanny.md": "tests/clients/nanny/test_docs.py",
     "operations.md": "tests/releases/test_operations_page.py",
     "production.md": "tests/acceptance/production_walk.py",
+    "scale.md": "tests/unit/sizing/test_plan_command.py",
     "security.md": "tests/acceptance/test_security_page.py",
     "walle.md": "tests/walle/test_walk.py",
     "deploy/README.md": "tests/support/shipped.py",
@@ -70,7 +71,6 @@ NOT_RUN: Final = {
         "make setup": "played machines share one installed HQ",
         "etcd=etcd-v": "it downloads; tests/unit/installation/test_etcd_on_the_page.py runs it with a curl of its own",
     },
-    "scale.md": {"hq plan": "tests/unit/sizing/test_plan_command.py asks so"},
     "typescript.md": {"PYTHONPATH=": "tests/conformance/test_typescript.py runs that client"},
     "walle.md": {
         "walle scenarios add": "a synopsis; tests/walle/ orders such work",

@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from hq.main import cli
 from hq.sizing.costs import FILE, BadCosts, read_costs
+from hq.sizing.drills import DRILLS
 
 
 def plan(*words: str) -> Result:
@@ -29,7 +30,9 @@ def test_a_plan_that_does_not_fit_exits_with_1_and_names_the_limit() -> None:
     result = plan("--per-node", "1", "--locations", "1", "--replicas", "3")
 
     assert result.exit_code == 1
-    assert "does not fit: over the limit, with one replica down: 50,000 connections per replica" in result.output
+    assert result.output.startswith(
+        "does not fit: over the limit, with one replica down: 50,000 connections per replica"
+    )
 
 
 def test_a_drill_that_is_not_stood_says_what_to_do() -> None:
@@ -58,6 +61,41 @@ def test_a_bad_file_of_costs_is_named(tmp_path: Path, text: str, message: str) -
     with pytest.raises(BadCosts, match=message):
         read_costs(file)
     assert plan("--costs", str(file)).exit_code == 2
+
+
+def test_one_replica_has_no_other_to_come_to() -> None:
+    result = plan("--instances", "1000", "--replicas", "1", "--locations", "1", "--drill", "replica-lost")
+
+    assert "nothing answers while it is down" in result.output
+    assert "one replica down" not in result.output
+    assert "replica-lost: does not hold: run more replicas" in result.output
+
+
+def test_two_replicas_take_three_machines() -> None:
+    assert "3, a replica on two, etcd on each" in plan("--replicas", "2", "--locations", "1").output
+
+
+@pytest.mark.parametrize("flag", ["--instances", "--watchers", "--replicas", "--locations", "--lookups"])
+def test_a_slip_of_the_hand_is_a_usage_error(flag: str) -> None:
+    answer = plan(flag, "9" * 400)
+    assert answer.exit_code == 2
+    assert flag in answer.output
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "exit_code"), [(0, 0), (1, 1)])
+def test_the_commands_on_the_page_do_what_it_says(number: int, exit_code: int) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text()
+    lines = page.partition("```\n")[2].partition("\n```")[0].splitlines()
+    assert len(lines) == 2
+
+    result = plan(*lines[number].split()[2:])
+
+    assert result.exit_code == exit_code, result.output
+    assert result.output.startswith("  locations  ")
+    assert [drill for drill in DRILLS if f"{drill}: does not hold" in result.output] == ["bad-push", "hot-service"][
+        : 2 * exit_code
+    ]
 
 
 @pytest.mark.parametrize("number", ["inf", "nan"])
