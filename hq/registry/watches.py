@@ -102,7 +102,9 @@ class Watches:
             raise invalid("resume_token", "belongs to another filter: watch with the filter it came from")
         pace_s = max(self._bookmark_s, bookmark_s)
         phase = crc32(peer.encode()) % _PHASES
-        alarm = self._alarms.setdefault((pace_s, phase), Alarm(pace_s, phase / _PHASES, self._push_bookmarks))
+        alarm = self._alarms.get((pace_s, phase))
+        if alarm is None:
+            alarm = self._alarms[pace_s, phase] = Alarm(pace_s, phase / _PHASES, self._push_bookmarks)
         while True:
             try:
                 async with aclosing(self._unbroken(query, held, alarm, push)) as messages:
