@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 _PEERS_KEPT = 1_000
 _LIVE_S = 60.0  # each is seen every few seconds
-_MANY = 1_000
+_MANY = 200  # records: a page of a large listing
 _SUSPEND = "suspend/"
 
 

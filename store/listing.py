@@ -26,6 +26,9 @@ _WIDTH = 48  # bytes of a key that are looked at, read as one number
 _AIM = 4  # times as many keys as a page returns
 _GROWTH = 256  # at most, from one page to the next: a family of keys (say, of a service) ends, and a wide gap follows
 _KEYS_PER_TURN = 2_000  # some 2 ms
+# Of the loop, until the request for the next page is on the wire: it goes through tasks, ours and gRPC's. Who takes a
+# page in holds the loop, so that a request which is still on its way would wait for that, and etcd with it.
+_TURNS = 10
 
 
 class ListingPart(NamedTuple):
@@ -50,6 +53,8 @@ async def listing(
         revision = revision or page.revision
         while True:
             ahead = pages.begin(page, revision)
+            for _ in range(_TURNS):
+                await asyncio.sleep(0)
             if page.records or ahead is None:
                 yield ListingPart(page.records, revision)
             if ahead is None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hq.keys import HqKeys
-from store.listing import Stride
+from store.listing import Stride, listing
+from store.memory import MemoryStore
+from store.port import StorePage, Write
 
 KEYS = HqKeys("/p")
 LIMIT = 20
@@ -58,3 +61,32 @@ def test_wide_gaps_between_keys_cost_few_pages() -> None:
     _, pages, counted = walked(keys)
     assert pages < 3 * 48
     assert counted < 10 * len(keys)
+
+
+class RemoteStore(MemoryStore):
+    """Its requests go through some tasks before they are sent, as gRPC's do. `sent`: so many of them were."""
+
+    sent = 0
+
+    async def page(self, start: bytes, end: bytes, *, revision: int, limit: int, keys_only: bool = False) -> StorePage:
+        for _ in range(5):
+            await asyncio.sleep(0)
+        self.sent += 1
+        return await super().page(start, end, revision=revision, limit=limit, keys_only=keys_only)
+
+
+async def test_the_next_page_is_asked_for_before_one_is_taken_in() -> None:
+    """Who takes a page in holds the loop: what was not sent before that waits until it is done."""
+    store = RemoteStore()
+    for first in range(0, 1_500, 100):
+        puts = tuple((KEYS.spec(f"i{number:04}"), b"") for number in range(first, first + 100))
+        await store.commit((), [Write((), puts)], 5.0)
+
+    sent, found = [], 0
+    async for records, _ in listing(store, KEYS.prefix, KEYS.end):
+        sent.append(store.sent)
+        found += len(records)
+
+    assert found == 1_500
+    assert sent[0] == 2
+    assert sent[-1] == store.sent
