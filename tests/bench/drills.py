@@ -19,6 +19,7 @@ PER_NODE = 20
 CRASHING = 0.05
 CYCLE_S = 47.0  # of a crash loop that has calmed down: two seconds up, 30 to 60 down
 _WITHIN_S = 120.0
+_POLL_S = 0.1  # a page of metrics takes the replica milliseconds: asked for all the time, it would be most of its work
 _LIMITS = ("agents", "connections", "connections-per-peer", "streams", "streams-per-peer", "calls", "calls-per-peer")
 
 
@@ -45,7 +46,7 @@ async def _replica_lost(bench: Bench, made: Stand, size: int) -> None:
         began = time.monotonic()
         async with asyncio.timeout(_WITHIN_S):
             while (count := await _watchers(left)) < nodes:
-                await asyncio.sleep(0.02)
+                await asyncio.sleep(_POLL_S)
         took_s, spent_s = time.monotonic() - began, cpu_s([left.pid]) - spent_s
     name = f"a replica is lost, {size:,} instances"
     bench.fact(GROUP, f"{name}: host agents that came back", [count - before], "", size=size)
