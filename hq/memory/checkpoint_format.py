@@ -14,7 +14,6 @@ import os
 import struct
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, BinaryIO, Final, NamedTuple
 
@@ -90,22 +89,18 @@ class CheckpointReader:
             raise Damaged(f"it begins with {line[:60]!r}, not with {_LINE!r}")
         self._file, self._last = file, file.read(_WORD_BYTES)
         with _damaged_if_unreadable():
-            prefix, epoch, version, footing, *counts = _decode(self._read_checked())
+            prefix, epoch, version, footing, *counts = self._read_block()
             self.head = CheckpointHead(prefix, epoch, version, Footing(*footing), *counts)
 
     def parts(self, count: int, take: Callable[[list[tuple[Any, ...]]], None]) -> Iterator[None]:
         """Pass the next `count` items to `take`, part by part. Raises Damaged, also if the parts do not add up."""
         left = count
-        ahead: Future[bytes] | None = None
-        with ThreadPoolExecutor(1, "checkpoint") as reading:
-            while left > 0:
-                with _damaged_if_unreadable():
-                    part = _decode(ahead.result() if ahead is not None else self._read_checked())
-                    left -= len(part) or left + 1
-                    if left > 0:  # the next one is read and checked while this one is taken in
-                        ahead = reading.submit(self._read_checked)
-                    take(part)
-                yield
+        while left > 0:
+            with _damaged_if_unreadable():
+                part = self._read_block()
+                left -= len(part) or left + 1
+                take(part)
+            yield
         if left:
             raise Damaged("its parts do not match its table of contents")
 
@@ -114,7 +109,7 @@ class CheckpointReader:
         if self._file.read(1):
             raise Damaged("there are bytes after its end")
 
-    def _read_checked(self) -> bytes:
+    def _read_block(self) -> Any:
         begun = self._file.read(_BLOCK.size)
         if len(begun) < _BLOCK.size:
             raise Damaged("it is truncated")
@@ -123,11 +118,7 @@ class CheckpointReader:
         if len(data) != size or _digest(self._last, data) != digest:  # before anything is made of it
             raise Damaged("a digest in it does not match")
         self._last = digest
-        return data
-
-
-def _decode(data: bytes) -> Any:
-    return marshal.loads(data)  # nosec B302  # nobody else may write the file: see who opened it
+        return marshal.loads(data)  # nosec B302  # nobody else may write the file: see who opened it
 
 
 @contextmanager
