@@ -68,10 +68,10 @@ async def run(bench: Bench, group: str = GROUP) -> None:
         began = time.monotonic()
         await walle.until(lambda: failing(walle) == count, "all reports have taken effect", 1_200)
         bench.fact(group, f"... until all of {count:,} have taken effect", [time.monotonic() - began], "s")
-        async with httpx.AsyncClient(timeout=20) as client:
+        async with httpx.AsyncClient(timeout=120) as client:
             for name, request in _READ.items():
                 read = partial(call_json, walle.address, request, client=client)
-                reads = [await _p99_ms(read) for _ in range(bench.rounds)]
+                reads = [await _p99_ms(read) for _ in range(rounds)]
                 bench.fact(group, name.format(count), reads, "ms", note="over HTTP with JSON, on one connection")
         bench.fact(group, DECISION.format(count), [_decide(walle) for _ in range(bench.rounds)], "s")
         grown = memory_bytes(os.getpid()) - before

@@ -31,7 +31,7 @@ async def run(bench: Bench) -> None:
             await growth.costs(bench, made, GROUP, size)
             if size == 10_000:
                 await growth.batches(bench, made, GROUP)
-            # Before anybody is silent: nobody reports for most of these instances, and silence is carried along.
+            # Before anybody is silent for over three minutes: few of these report, and silence is carried along.
             await _start_again(bench, made, size)
             await _at_rest(bench, made, size)
 
