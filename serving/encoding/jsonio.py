@@ -12,11 +12,13 @@ from google.protobuf import json_format
 from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import DecodeError, Message
 
+from serving.encoding.jsondict import message_to_dict
 from serving.encoding.jsonshape import kind_of, proto_path, violations
 from serving.errors import InvalidRequest, Violation, invalid
 
 M = TypeVar("M", bound=Message)
 
+_COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _MAX_DESCRIPTION: Final = 300
 MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
 MOST_ITEMS: Final = 20_000  # of one list; methods have lower bounds of their own
@@ -97,8 +99,7 @@ def refuse_long_lists(message: Message, most: int, path: str = "") -> None:
 
 def to_json(message: Message) -> bytes:
     """Proto3 JSON: lowerCamelCase, fields without a value left out, no white space."""
-    value = json_format.MessageToDict(message)
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    return _COMPACT.encode(message_to_dict(message)).encode()
 
 
 class MessageAnswer:

@@ -39,11 +39,11 @@ async def test_no_floor_is_broken_by_leave_whatever_is_killed_paused_or_cut_off(
 
 @pytest.mark.long
 @pytest.mark.night
-@pytest.mark.timeout(240)
+@pytest.mark.timeout(400)
 @pytest.mark.parametrize(("bug", "word"), BUGS_IN_PROCESSES, ids=lambda one: getattr(one, "__name__", one))
 async def test_it_finds_what_is_wrong_in_real_processes(bug: Any, word: str, tmp_path: Path) -> None:
-    run = CmsRun(tmp_path, seed=1, bug=bug.__name__)
-    await run.run(30.0)
+    run = CmsRun(tmp_path, seed=1, bug=bug.__name__, awaited=word)
+    await run.run(120.0)
     assert word in {violation.word for violation in run.broken()}
 
 

@@ -58,17 +58,17 @@ class Process:
 
 async def strike(
     rng: random.Random,
-    ends: float,
+    goes_on: Callable[[], bool],
     lasts_s: float,
     say: Callable[[str], None],
     faults: Callable[[], tuple[str, Faults]],
 ) -> Counter[str]:
-    """One fault after the other, each at most so long, until the loop's clock says `ends`; how often each came.
+    """One fault after the other, each at most so long, while it `goes_on`; how often each came.
 
     `faults` chooses whom the next one befalls: its name, and the faults there are.
     """
     struck: Counter[str] = Counter()
-    while asyncio.get_running_loop().time() < ends:
+    while goes_on():
         await asyncio.sleep(rng.uniform(0.5, 3.0))
         whom, there_are = faults()
         name = rng.choice(list(there_are))

@@ -88,10 +88,13 @@ class NannyRun:
             async with asyncio.TaskGroup() as tasks:
                 reading = tasks.create_task(self._read())
                 ordering = tasks.create_task(self._order())
-                self.struck += await strike(self.rng, self._ends, 2.5 * _TERM_S, self.say, self._faults)
+                self.struck += await strike(self.rng, self._goes_on, 2.5 * _TERM_S, self.say, self._faults)
                 await ordering
                 await self._finish()
                 reading.cancel()
+
+    def _goes_on(self) -> bool:
+        return self.loop.time() < self._ends
 
     def violations(self) -> Iterator[Violation]:
         """What does not hold."""

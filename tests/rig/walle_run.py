@@ -4,7 +4,8 @@ Machines that break again and again are given up, as are those that the CMS reje
 back by themselves, some have dead controllers, a source always says fine, a planned reboot installs a bad kernel, and
 the CMS rejects dry runs and takes oks back. Faults: a process is killed, paused, or cut off from etcd; etcd stalls; the
 CMS, the management controllers or the name server are away or stall. What was done is judged by
-tests/checker/repairs.py over the store's history; a run that did too little has said nothing.
+tests/checker/repairs.py over the store's history, as it is written; a run that did too little has said nothing. A run
+for a bug that was put in goes on until that bug has had its effect, not for a time.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from tests.support.walle.fake_names import FakeNames, fake_names
 from tests.support.walle.fake_redfish import FakeRedfish, fake_redfish
 from tests.support.walle.running import call_json
 from walle.fuses.limits import parse_limit
+from walle.process.automaton import COLLECT_EVERY_S, LOOK_AGAIN_S
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATUS_READY, OPERATION_KIND_REBOOT
 from wallepb.v1.project_pb2 import SCENARIO_KIND_REBOOT, Cms, Project, Scheme
@@ -55,6 +57,9 @@ _NEW_KERNEL: Final = ("m0", "m1", "m2", "m3", "m4", "m5")
 _WAVE: Final = "2"
 _MACHINES: Final = 24
 _CHECK: Final = "UNREACHABLE"
+_SETTLES_IN_S: Final = 120.0
+_STRAY: Final = "tasks without an operation"
+_STRAYS_IN_S: Final = COLLECT_EVERY_S + 2 * LOOK_AGAIN_S
 _STEPS: Final = 3  # a machine that breaks once more is dead
 LEAVE = Promise(
     "LEAVE",
@@ -74,12 +79,14 @@ class WalleRun:
 
     Attributes:
         program: the module to run, with its first words: Wall-E, or one with a bug.
+        awaited: the run ends as soon as this promise is broken.
     """
 
     directory: Path
     seed: int
     say: Callable[[str], None] = print
     program: tuple[str, ...] = ("walle.main",)
+    awaited: str = ""
     broken: list[str] = field(default_factory=list)
     struck: Counter[str] = field(default_factory=Counter)
     history: History = field(
@@ -88,9 +95,13 @@ class WalleRun:
     ill: set[str] = field(default_factory=set)
     bad_kernel: set[str] = field(default_factory=lambda: set(_NEW_KERNEL))
     _addresses: dict[str, str] = field(default_factory=dict)
+    _replayed: int = 0  # the last revision
 
     async def run(self, duration_s: float) -> None:
-        """Strike, wait until all is settled, and judge."""
+        """Strike for so long, wait until all is settled, and judge.
+
+        If a broken promise is awaited: at most so long, and nothing need settle.
+        """
         self.rng = random.Random(self.seed)
         async with AsyncExitStack() as stack:
             await self._start(stack)
@@ -99,21 +110,23 @@ class WalleRun:
             async with asyncio.TaskGroup() as tasks:
                 parts = (self._break(), self._blink(), self._monitor(), self._people(), self._plan())
                 world = [tasks.create_task(each) for each in parts]
-                self.struck += await strike(self.rng, self._ends, 2.5 * TERM_S, self.say, self._faults)
+                following = tasks.create_task(self._follow())
+                self.struck += await strike(self.rng, self._goes_on, 2.5 * TERM_S, self.say, self._faults)
                 world[0].cancel()
                 world[1].cancel()
                 self._calm()
                 self.ill.clear()  # those that limits have left ill, and those that are dead
                 self.names.records = {machine: {address} for machine, address in self._addresses.items()}
-                try:
-                    async with asyncio.timeout(120):
-                        await self._settled()
-                except TimeoutError:
-                    held = [*sorted(self.ill), *self.cms.tasks]
-                    self.broken.append(str(SETTLED.broken(f"not within 120 s; left: {held or 'operations'}")))
+                if not self.awaited:
+                    await self._settle()
                 for task in world:
                     task.cancel()
-            await self._judge()
+                self.broken += await self._judge()
+                following.cancel()
+
+    def _goes_on(self) -> bool:
+        is_found = self.awaited and any(one.startswith(self.awaited) for one in [*self.broken, *self._so_far()])
+        return self.loop.time() < self._ends and not is_found
 
     @property
     def repairs(self) -> int:
@@ -126,9 +139,11 @@ class WalleRun:
     # --- the world ----------------------------------------------------------------------------------------------------
 
     async def _start(self, stack: AsyncExitStack) -> None:
-        self.etcd = etcd = EmbeddedEtcd(self.directory / "etcd")
+        etcd = EmbeddedEtcd(self.directory / "etcd")
         await etcd.start()
         stack.push_async_callback(etcd.stop)
+        self._store = EtcdStore(EtcdConfig((etcd.endpoint,)))
+        stack.push_async_callback(self._store.close)
         self.cms: FakeCms = stack.enter_context(fake_cms(provisional=True))
         self.bmc: FakeRedfish = stack.enter_context(fake_redfish())
         self.bmc.look, self.bmc.dead = self._reset, set(_DEAD_CONTROLLERS)
@@ -266,14 +281,29 @@ class WalleRun:
         hosts = [one["host"] for one in shown.get("hosts", [])]
         return [host["name"] for host in hosts if host.get("status") == "HOST_STATUS_DEAD"]
 
-    async def _settled(self) -> None:
-        """Nothing is ill, nothing is done, nothing is held."""
-        while self.ill or self.cms.tasks or await self._under_way():
+    async def _settle(self) -> None:
+        """Wait until nothing is ill, nothing is done, nothing is held."""
+        began = self.loop.time()
+        while (left := await self._left()) and self.loop.time() < began + _SETTLES_IN_S:
             await asyncio.sleep(0.5)
+        # A call that was cut off may reach the CMS after its task was deleted.
+        while left and set(left) == {_STRAY} and self.loop.time() < began + _SETTLES_IN_S + _STRAYS_IN_S:
+            await asyncio.sleep(0.5)
+            left = await self._left()
+        if left:
+            self.broken.append(str(SETTLED.broken(f"not in time; left: {left}")))
 
-    async def _under_way(self) -> bool:
+    async def _left(self) -> dict[str, object]:
+        """What is not settled, by kind."""
         shown = await self._try(pb.ListHostsRequest())
-        return shown is None or any("operation" in one["host"] for one in shown["hosts"])
+        if shown is None:
+            return {"answer": "none"}
+        hosts = [one["host"] for one in shown["hosts"]]
+        under_way = {one["name"]: one["operation"] for one in hosts if "operation" in one}
+        wanted = {task["id"] for one in under_way.values() for task in (*one.get("task", ()), *one.get("oldTask", ()))}
+        strays = [task for task_id, task in list(self.cms.tasks.items()) if task_id not in wanted]
+        left = {"ill": sorted(self.ill), "operations": under_way, _STRAY: strays}
+        return {kind: what for kind, what in left.items() if what}
 
     # --- calls --------------------------------------------------------------------------------------------------------
 
@@ -310,21 +340,27 @@ class WalleRun:
 
     # --- judging ------------------------------------------------------------------------------------------------------
 
-    async def _judge(self) -> None:
-        store = EtcdStore(EtcdConfig((self.etcd.endpoint,)))
-        try:
-            _, newest, _ = await store.newest(PREFIX, prefix_end(PREFIX))
-            async with store.watch(PREFIX, prefix_end(PREFIX), after=0) as stream:
-                async for batch in stream:
-                    self.history.replay(batch)
-                    if batch.revision >= newest:
-                        break
-        finally:
-            await store.close()
-        resets = {machine: len(times) for machine, times in self.bmc.resets.items()}
-        self.broken += map(str, [*self.history.broken, *once(resets, self.history.intents)])
-        self.broken += map(str, dns_once(self.names.updates, self.history.dns_attempts))
-        self.broken += map(str, seldom(self.cms.calls, sum(self.struck.values())))
+    async def _follow(self) -> None:
+        async with self._store.watch(PREFIX, prefix_end(PREFIX), after=0) as stream:
+            async for batch in stream:
+                self.history.replay(batch)
+                self._replayed = batch.revision
+
+    async def _judge(self) -> list[str]:
+        """What was broken, once all of the history is replayed."""
+        _, newest, _ = await self._store.newest(PREFIX, prefix_end(PREFIX))
+        async with asyncio.timeout(60):
+            while self._replayed < newest:
+                await asyncio.sleep(0.1)
+        return self._so_far()
+
+    def _so_far(self) -> list[str]:
+        """While the world goes on, what it counts may be ahead of the history."""
+        resets = {machine: len(times) for machine, times in list(self.bmc.resets.items())}
+        found = [*self.history.broken, *once(resets, self.history.intents)]
+        found += dns_once(dict(self.names.updates), self.history.dns_attempts)
+        found += seldom(list(self.cms.calls), sum(self.struck.values()))
+        return list(map(str, found))
 
 
 def _is_off(shown: Mapping[str, Any] | None) -> bool:

@@ -9,6 +9,7 @@ import pytest
 from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import LastingStore, Running, pretending, running
 from walle.fuses.limits import parse_limit
+from walle.process.automaton import COLLECT_EVERY_S, LOOK_AGAIN_S
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATUS_DEAD,
@@ -110,14 +111,14 @@ async def test_ignore_cms_asks_nobody() -> None:
     assert not cms.calls
 
 
-async def test_tasks_of_ours_without_an_operation_are_deleted_and_others_stay() -> None:
+async def test_tasks_of_ours_without_an_operation_are_deleted_soon_and_others_stay() -> None:
     with fake_cms() as cms:
         for task_id in ("walle-test.old-0-0", "nanny-7", "walle-test-2.op-0-0"):
             cms.tasks[task_id] = {"id": task_id, "hosts": ["h9"], "status": "ok"}
         async with running() as walle:
             await with_cms(walle, cms.url)
-            for _ in range(2):
-                await walle.server.automaton._look_at_tasks("web")
+            looks = [await walle.server.automaton._look_at_tasks("web") for _ in range(2)]
+    assert looks == [LOOK_AGAIN_S, COLLECT_EVERY_S]
     assert sorted(cms.tasks) == ["nanny-7", "walle-test-2.op-0-0"]
 
 

@@ -1,9 +1,8 @@
-"""Reads, answered by every process from memory: also decisions, forecasts and usage of limits."""
+"""Reads, answered by every process from memory: also forecasts and usage of limits."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,99 +14,25 @@ from serving.rights.access import Access
 from serving.rights.reach import SHOWN, Of, checked_reach, narrowed_reach, stored_reach
 from serving.rights.rules import READ
 from walle.api.checking import check_patterns
+from walle.api.decisions import HostDecisions, stop_reason
 from walle.api.redaction import hide_cmss, redact_project, redact_scenario, redacted_host, without_grants
-from walle.fuses.admission import Fuses, WaitingHosts, forecast, switched_off
 from walle.fuses.fuse import ALL_PROJECTS, GLOBAL, Automation, hosts_in_window, switch_of
 from walle.fuses.limits import DEAD, GLOBAL_NAMES, Limits, format_period, limit_of, project_counter
-from walle.healing.decision import HealingDecision, action_of, decide, next_steps
-from walle.healing.lanes import swap_lanes
 from walle.healing.scheme import scheme_of
 from walle.maintenance import OVER, blocking
 from walle.notices import warnings_of
 from walle.process.automaton import WalleSupervisor
 from walle.work.inventory import inventory_number
-from walle.work.restored import is_looked_at, review_items, why_untouched
+from walle.work.restored import is_looked_at, review_items
 from walle.work.waves import not_back
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import (
     HOST_STATE_PROBATION,
     HOST_STATUS_READY,
-    STAGE_APPROVAL,
-    STAGE_CONFIRMING,
-    STAGE_REQUESTED,
     Host,
 )
 from wallepb.v1.project_pb2 import Credit, Fuse, Project, Scenario
-from wallepb.v1.service_pb2 import GetHostResponse, Usage
-
-
-def current_decision(walle: WalleSupervisor, host: Host, lane: Automation) -> HealingDecision:
-    """Decide what would be done about a host in one lane, its own or, with its lanes swapped, that of DNS."""
-    project = walle.projects.get(host.project) or Project(id=host.project)
-    decision = decide(host, project, walle.world.incidents, walle.ledger.now().ms, walle.world.settle_ms, lane)
-    why = why_untouched(walle.restored.get(project.id), host, project, walle.world)
-    return decision if decision.blocked or not why else replace(decision, blocked=why)
-
-
-def decisions(
-    walle: WalleSupervisor, project: Project, lane: Automation, show: Callable[[Host], Host] = lambda host: host
-) -> Iterator[tuple[Host, HealingDecision]]:
-    """Decisions for all hosts of a project that need work; for DNS with their lanes swapped.
-
-    `show`: a host as the caller may see it.
-    """
-    for host in walle.hosts.values():
-        if host.project == project.id and any(check.failing for check in host.check):
-            view = swap_lanes(show(host)) if lane is Automation.DNS else show(host)
-            yield view, current_decision(walle, view, lane)
-
-
-def host_response(walle: WalleSupervisor, host: Host, *, sees_all: bool) -> GetHostResponse:
-    """A host with what would be done about it, even after a fuse has tripped.
-
-    `sees_all`: why the fuse of all projects is off, too.
-    """
-    decision = current_decision(walle, host, Automation.HEALING)
-    if decision.step is None:
-        dns = current_decision(walle, swap_lanes(host), Automation.DNS)
-        decision = dns if dns.step is not None else decision
-    shown = GetHostResponse(host=host, decision=str(decision), blocked=decision.blocked)
-    if decision.step is not None and not decision.blocked:
-        automation = action_of(decision, host, "").automation
-        off = switched_off(_fuses(walle, host.project), automation, sees_all=sees_all)
-        shown.blocked = "; ".join(filter(None, (stop_reason(walle), off))) or refusal_reason(decision)
-    if host.operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING):
-        shown.blocked = stop_reason(walle) or shown.blocked
-    return shown
-
-
-def stop_reason(walle: WalleSupervisor) -> str:
-    """Why nothing begins anywhere; empty: it may."""
-    controller = walle.controller
-    if stopped := walle.stop_order():
-        return stopped
-    if not controller.is_open:
-        return "the store was restored or replaced: nothing begins until `walle open-epoch`"
-    return controller.why_nothing_begins() if controller.is_acting else ""
-
-
-def refusal_reason(decision: HealingDecision) -> str:
-    """Why it is not done though nothing else is in its way; empty: its dry runs were not rejected."""
-    return "a CMS rejected the dry run; it is asked again, at least every hour" if decision.is_refused else ""
-
-
-def forecast_of(
-    walle: WalleSupervisor, project: Project, automation: Automation, credits_: Iterable[Credit]
-) -> list[WaitingHosts]:
-    """Return the forecast of switching on for hosts that wait for nothing else, by all their checks."""
-    now_ms = walle.ledger.now().ms
-    free = [(host, one) for host, one in decisions(walle, project, automation) if one.step and not one.blocked]
-    waiting = [
-        action_of(replace(one, step=step), host, "")
-        for host, one in free
-        for step in next_steps(host, project, now_ms, automation)
-    ]
-    return forecast(_fuses(walle, project.id), waiting, automation, credits_, now_ms)
+from wallepb.v1.service_pb2 import Usage
 
 
 def usages(fuse: Fuse, limits: Limits, now_ms: int, counters: Iterable[str]) -> list[Usage]:
@@ -124,13 +49,6 @@ def usages(fuse: Fuse, limits: Limits, now_ms: int, counters: Iterable[str]) -> 
 def _counters(project: Project) -> set[str]:
     """Return the names of what is counted in it: those without a limit of their own have the default one."""
     return {DEAD} | {project_counter(kind, check) for check, steps in scheme_of(project).items() for kind in steps}
-
-
-def _fuses(walle: WalleSupervisor, project_id: str) -> Fuses:
-    project = walle.projects.get(project_id) or Project(id=project_id)
-    mine = walle.fuses.get(project_id) or Fuse(id=project_id)
-    everyones = walle.fuses.get(GLOBAL) or Fuse(id=GLOBAL)
-    return Fuses(mine, project.limits, everyones, walle.world.global_limits)
 
 
 MANY_ON_PROBATION = 0.1  # of a project's hosts
@@ -183,7 +101,7 @@ class WalleReads:
             raise NotFound(f"host {request.host} does not exist")
         if not self._sees(found.name, call):
             raise OutOfReach(f"host {request.host} does not exist", key=found.name)
-        return MessageAnswer(self._visible_host(found, call))
+        return MessageAnswer(self._visible_host(found, HostDecisions(self._walle), call))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
         self._walle.controller.check_loaded()
@@ -193,7 +111,8 @@ class WalleReads:
             return all(holds(host) for holds in conditions) and self._sees(host.name, call)
 
         page, token = page_of_records(self._walle.hosts, shows, request.page_size, request.page_token)
-        found = [self._visible_host(one, call) for one in page]
+        decisions = HostDecisions(self._walle)
+        found = [self._visible_host(one, decisions, call) for one in page]
         return MessageAnswer(pb.ListHostsResponse(hosts=found, next_page_token=token))
 
     def _limits(self, request: pb.GetLimitsRequest, call: Call) -> Answer:
@@ -211,15 +130,17 @@ class WalleReads:
             raise invalid("automation", f"{request.automation!r}: write healing or dns")
         wanted = [Automation(request.automation)] if request.automation else list(Automation)
         credits_ = [Credit(counter=name, left=left) for name, left in request.credits.items()]
-        lines = [line for one in wanted for line in forecast_of(self._walle, project, one, credits_)]
+        decisions = HostDecisions(self._walle)
+        decided = {lane: decisions.of_project(project, lane) for lane in wanted}
+        lines = [line for lane in wanted for line in decisions.forecast(project, lane, decided[lane], credits_)]
         answer = pb.GetForecastResponse(lines=[str(one) for one in lines], trips=any(one.trips for one in lines))
         answer.credits_needed.update({one.counter: one.credit_needed for one in lines if one.wants_credit})
-        if self._walle.reaches.may_address(project.id, "", call.access):
-            found = [one for lane in wanted for _, one in decisions(self._walle, project, lane)]
-            answer.decisions.extend(str(one) for one in found if one.step is not None)
-        else:
-            found = [one for lane in wanted for _, one in decisions(self._walle, project, lane, redacted_host)]
-            answer.decisions.extend(hide_cmss(str(one), project) for one in found if one.step is not None)
+        hide: Callable[[str], str] = str
+        if not self._walle.reaches.may_address(project.id, "", call.access):
+            decided = {lane: decisions.of_project(project, lane, redacted_host) for lane in wanted}
+            hide = partial(hide_cmss, project=project)
+        found = (one for lane in wanted for _, one in decided[lane] if one.step is not None)
+        answer.decisions.extend(hide(str(one)) for one in found)
         return MessageAnswer(answer)
 
     def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
@@ -317,11 +238,11 @@ class WalleReads:
             redact_project(shown)
         return shown
 
-    def _visible_host(self, host: Host, call: Call) -> GetHostResponse:
+    def _visible_host(self, host: Host, decisions: HostDecisions, call: Call) -> pb.GetHostResponse:
         """The host as far as the caller may see it."""
         if self._walle.reaches.may_address(host.project, host.name, call.access):
-            return host_response(self._walle, host, sees_all=call.access.is_unlimited)
-        shown = host_response(self._walle, redacted_host(host), sees_all=call.access.is_unlimited)
+            return decisions.respond(host, sees_all=call.access.is_unlimited)
+        shown = decisions.respond(redacted_host(host), sees_all=call.access.is_unlimited)
         project = self._walle.projects.get(host.project) or Project()
         shown.decision, shown.blocked = hide_cmss(shown.decision, project), hide_cmss(shown.blocked, project)
         return shown

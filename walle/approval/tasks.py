@@ -163,17 +163,22 @@ class Collector:
     """Tasks seen without an operation at the last look, per CMS.
 
     They are deleted when seen twice: an operation may be stored after the list was made, or ended just before.
+
+    Attributes:
+        seen_once: CMSs with tasks that were seen at the last look for the first time.
     """
 
     def __init__(self, installation: Callable[[], str]) -> None:
         self._installation = installation
         self._suspects: dict[str, set[str]] = {}
+        self.seen_once: set[str] = set()
 
     def look(self, cms: str, listed: Iterable[str], wanted: Collection[str]) -> list[str]:
         """The tasks to delete now. `wanted`: ids of all tasks of operations and scenarios, read after the list."""
         stray = {one for one in self.unknown(listed, wanted) if is_ours(self._installation(), one)}
         before = self._suspects.get(cms, set())
         self._suspects[cms] = stray
+        (self.seen_once.add if stray - before else self.seen_once.discard)(cms)
         return sorted(stray & before)
 
     def unknown(self, listed: Iterable[str], wanted: Collection[str]) -> set[str]:

@@ -6,7 +6,7 @@ Also computed after a fuse has tripped: then it is shown but not done.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -16,7 +16,7 @@ from walle.fuses.limits import DEAD, project_counter
 from walle.healing.attempts import too_many_repairs
 from walle.healing.backoff import PAUSE_MS
 from walle.healing.incidents import Incidents
-from walle.healing.scheme import checks_in, scheme_of
+from walle.healing.scheme import Steps, checks_in, scheme_of
 from walle.tables import IN_USE, NAMES
 from wallepb.v1.host_pb2 import (
     HOST_STATE_ASSIGNED,
@@ -117,14 +117,17 @@ def decide(
     now_ms: int,
     settle_ms: int = SETTLE_MS,
     lane: Automation = Automation.HEALING,
+    scheme: Mapping[str, Steps] | None = None,
 ) -> HealingDecision:
     """The most important failing check that the project's scheme knows, and its next step.
 
     Args:
         settle_ms: how long a check must have been failing before it counts.
         lane: whose checks; for DNS the host's lanes are swapped (lanes.py).
+        scheme: the part of the project's scheme that the lane handles; None: it is looked up.
     """
-    scheme = checks_in(scheme_of(project), lane)
+    if scheme is None:
+        scheme = checks_in(scheme_of(project), lane)
     failing = {check.name: check for check in host.check if check.failing}
     first = next((name for name in scheme if name in failing), None)
     if first is None or host.HasField("operation"):
@@ -144,7 +147,8 @@ def hosts_ahead(
     host: Host, hosts: Iterable[Host], project: Project, incidents: Incidents, now_ms: int, settle_ms: int
 ) -> list[str]:
     """The hosts of a project that broke before this one, and wait for the same limit; the first ones first."""
-    mine = decide(host, project, incidents, now_ms, settle_ms)
+    scheme = checks_in(scheme_of(project), Automation.HEALING)
+    mine = decide(host, project, incidents, now_ms, settle_ms, scheme=scheme)
     if mine.step is None or mine.blocked or host.state != HOST_STATE_ASSIGNED:
         return []
     place, found = _place_in_line(host, mine.step), list[tuple[int, str]]()
@@ -153,7 +157,7 @@ def hosts_ahead(
             continue
         if not any(check.failing and check.since_ms <= place[0] for check in other.check):
             continue
-        theirs = decide(other, project, incidents, now_ms, settle_ms)
+        theirs = decide(other, project, incidents, now_ms, settle_ms, scheme=scheme)
         if theirs.step is None or theirs.blocked or theirs.is_refused or other.state != HOST_STATE_ASSIGNED:
             continue
         if _counter(theirs.step) == _counter(mine.step) and (ahead := _place_in_line(other, theirs.step)) < place:
@@ -169,9 +173,12 @@ def _counter(step: HealingStep) -> str:
     return DEAD if step.kind is None else project_counter(step.kind, step.check)
 
 
-def next_steps(host: Host, project: Project, now_ms: int, lane: Automation = Automation.HEALING) -> list[HealingStep]:
-    """The next step of every failing check: after the first is repaired, the others still request theirs."""
-    failing, scheme = {check.name for check in host.check if check.failing}, checks_in(scheme_of(project), lane)
+def next_steps(host: Host, scheme: Mapping[str, Steps], now_ms: int) -> list[HealingStep]:
+    """The next step of every failing check: after the first is repaired, the others still request theirs.
+
+    `scheme`: the part of the project's scheme that a lane handles.
+    """
+    failing = {check.name for check in host.check if check.failing}
     return [next_step(host, name, steps, now_ms) for name, steps in scheme.items() if name in failing]
 
 

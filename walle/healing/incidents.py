@@ -146,6 +146,8 @@ class Incidents:
 
     def incident_of(self, host: Host) -> Incident | None:
         """The incident that this host is part of."""
+        if not self.open:
+            return None
         return next((self.open[key] for key in self._keys(host) if key in self.open), None)
 
     def ended_for(self, host: Host) -> int:

@@ -26,6 +26,7 @@ from walle.fuses.limits import Limits
 from walle.healing.backoff import Backoff
 from walle.healing.decision import hosts_ahead
 from walle.healing.incidents import Incidents
+from walle.healing.scheme import checks_in, scheme_of
 from walle.maintenance import tasks
 from walle.notices import Way
 from walle.process.healer import Healer
@@ -179,8 +180,13 @@ def _make_reach_check(
 
 LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
-LOOK_AGAIN_S: Final = 10.0  # for unknown tasks, until a person has reviewed them; doubled with each look
+LOOK_AGAIN_S: Final = 10.0  # for a task seen once; and, doubled with each look, until a person has reviewed them
 _WORKERS: Final = 32
+
+
+def _collected_at(project: str, url: str) -> str:
+    """The name of a project's CMS for the collector."""
+    return f"{project} {url}"
 
 
 def reports_subject(host: str) -> str:
@@ -259,6 +265,7 @@ class WalleSupervisor:
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
         self.hosts.listen(self._trigger_dns)
+        self.projects.listen(self._trigger_dns_of)
         heads.listen(planning.trigger)
 
     async def run(self) -> None:
@@ -288,7 +295,11 @@ class WalleSupervisor:
 
     def _may_need_dns(self, name: str) -> bool:
         host = self.hosts.get(name)
-        return host is not None and (host.HasField("dns_operation") or any(check.failing for check in host.check))
+        if host is None or host.HasField("dns_operation"):
+            return host is not None
+        failing = {check.name for check in host.check if check.failing}
+        project = self.projects.get(host.project) if failing else None
+        return project is not None and not failing.isdisjoint(checks_in(scheme_of(project), Automation.DNS))
 
     def _held_hosts(self, scenario: str) -> list[str]:
         return [host.name for host in self.hosts.values() if host.scenario == scenario]
@@ -306,6 +317,12 @@ class WalleSupervisor:
     def _trigger_dns(self, name: str) -> None:
         if self._may_need_dns(name):
             self._dns.trigger(name)
+
+    def _trigger_dns_of(self, project: str) -> None:
+        """Its scheme may have changed."""
+        for host in self.hosts.values():
+            if host.project == project:
+                self._trigger_dns(host.name)
 
     def machine_named(self, text: str) -> str:
         """The name of a machine by its inventory number; anything else is a name."""
@@ -370,7 +387,8 @@ class WalleSupervisor:
                 self._collecting.note(project, one.url, self.ledger.now().ms, failed=True)
         if is_looked_at(self.restored.get(project), epoch):
             self._looks.pop(project, None)
-            return COLLECT_EVERY_S
+            is_suspicious = any(_collected_at(project, one.url) in self._collector.seen_once for one in setting.cms)
+            return LOOK_AGAIN_S if is_suspicious else COLLECT_EVERY_S
         self._looks[project] += 1
         return backoff_limit_s(self._looks[project], LOOK_AGAIN_S, COLLECT_EVERY_S)
 
@@ -392,7 +410,7 @@ class WalleSupervisor:
             unknown = [UnknownTask(cms=url, id=one, host=listed[one]) for one in strays]
             await self.storing.transact(lambda book: take_listing(book, project, epoch, url, unknown))
         elif self.controller.is_open:
-            for task_id in self._collector.look(f"{project} {url}", listed, wanted):
+            for task_id in self._collector.look(_collected_at(project, url), listed, wanted):
                 await self.parts.cms(project, url).delete(task_id)
 
     async def _notice(self, project: str, evidence: str) -> None:

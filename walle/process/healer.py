@@ -45,7 +45,8 @@ class Healer:
             await self._store.decide(lambda book: stop_waiting(book, name, stopped, self._now()))
         if not self._store.why_nothing_begins():
             await self._consider(name)
-        await self._settle(name)
+        if _is_busy(self._store.host(name)):  # most of those that fail wait for people or for time
+            await self._settle(name)
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):
             is_failing = host is not None and any(check.failing for check in host.check)
@@ -172,6 +173,10 @@ class Healer:
 
     def _note(self, host: Host, what: str, *, failed: bool) -> None:
         self._backoff.note(host.name, what, self._now().ms, failed=failed)
+
+
+def _is_busy(host: Host | None) -> bool:
+    return host is not None and host.HasField("operation")
 
 
 def _within_bounds(seconds: float) -> float:

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 from hqpb.v1 import instance_pb2, service_pb2
 from serving.encoding import jsonio
+from serving.encoding.jsondict import message_to_dict
 from serving.encoding.jsonio import MessageAnswer, parse_json, parse_proto, to_json
 from serving.errors import InvalidRequest
+from tests.support.arbitrary_messages import wild
 from wallepb.v1 import project_pb2
 from wallepb.v1 import service_pb2 as walle_pb2
 
@@ -55,6 +57,27 @@ def fault_of(body: bytes, parse: Any = find) -> list[tuple[str, str]]:
     with pytest.raises(InvalidRequest) as raised:
         parse(body)
     return [(v.field, v.description) for v in raised.value.violations]
+
+
+KINDS: list[type[Message]] = [
+    instance_pb2.Instance,
+    service_pb2.ExplainInstanceResponse,
+    service_pb2.FindInstancesRequest,
+    walle_pb2.GetHostResponse,
+    walle_pb2.Order,
+]
+
+
+@given(st.sampled_from(KINDS).flatmap(wild))
+def test_json_is_what_the_library_makes_of_any_message(message: Message) -> None:
+    try:
+        expected = json_format.MessageToDict(message)
+    except Exception:
+        with pytest.raises((ValueError, TypeError, json_format.Error)):
+            message_to_dict(message)
+    else:
+        assert message_to_dict(message) == expected
+        assert json.loads(to_json(message)) == expected
 
 
 @given(st.binary(max_size=200))
