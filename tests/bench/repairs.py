@@ -1,6 +1,7 @@
 """Wall-E at size: 10,000 and 100,000 hosts, to which more are imported; reported, listed, read, and decided on.
 
-They are in maintenance or free, so nothing is done to them; the store is in memory.
+They are in maintenance or free, so nothing is done to them; the store is in memory. So are work that was planned on as
+many hosts and is over, as many notices as are kept, and incidents of racks of 40.
 """
 
 from __future__ import annotations
@@ -15,14 +16,26 @@ import httpx
 from google.protobuf.message import Message
 
 from serving.process import relax_gc
+from store.port import Write
 from tests.bench.bench import Bench
 from tests.bench.stats import percentile
 from tests.bench.usage import memory_bytes
-from tests.support.walle.running import Running, call_json, running
+from tests.support.walle.running import LastingStore, Running, call_json, running
 from tests.walle.test_many_hosts import failing, full_store
 from walle.healing.decision import decide
+from walle.healing.incidents import Bounds, FailureDomain, Incident
+from walle.work.book import NOTICE, SCENARIO
+from walle.work.notice_records import MAX_RECORDS
 from wallepb.v1 import service_pb2 as pb
-from wallepb.v1.host_pb2 import HOST_STATE_FREE, Machine
+from wallepb.v1.host_pb2 import HOST_STATE_FREE, OUTCOME_DONE, Machine
+from wallepb.v1.project_pb2 import (
+    SCENARIO_KIND_REBOOT,
+    SCENARIO_STAGE_FINISHED,
+    SEVERITY_ERROR,
+    NoticeRecord,
+    Scenario,
+    ScenarioHost,
+)
 
 GROUP: Final = "walle"
 LARGE: Final = "walle-large"
@@ -36,6 +49,9 @@ MACHINES: Final = "a page of machines, {:,} hosts, p99"
 HOST: Final = "one of {:,} hosts with what would be done, p99"
 FORECAST: Final = "a forecast of a project, {:,} failing hosts, p99"
 TROUBLED: Final = "a page of 1,000 of {:,} troubled hosts, p99"
+SCENARIOS: Final = "a page of planned work on {:,} hosts, p99"
+NOTICES: Final = "a page of notices, {:,} hosts, p99"
+INCIDENTS: Final = "a page of incidents, {:,} hosts, p99"
 LIMITS: Final = "limits of a project, {:,} hosts, p99"
 DECISION: Final = "a decision on each of {:,} failing hosts"
 _READ: Final[dict[str, Message]] = {
@@ -46,10 +62,16 @@ _READ: Final[dict[str, Message]] = {
     TROUBLED: pb.ListHostsRequest(troubled=True, project="web"),
     LIMITS: pb.GetLimitsRequest(project="web"),
     FORECAST: pb.GetForecastRequest(project="web"),
+    SCENARIOS: pb.ListScenariosRequest(page_size=1000),
+    NOTICES: pb.ListNoticesRequest(page_size=1000),
+    INCIDENTS: pb.ListIncidentsRequest(page_size=1000),
 }
 _PER_CALL: Final = 50  # of an import, as `walle hosts import` does
 _REPORTED: Final = {GROUP: 10_000, LARGE: 1_000}  # in one call
 _READS: Final = 10
+_SETTLE_MS: Final = 300_000  # the default: a shorter one has hosts that fail looked at more often
+_PER_SCENARIO: Final = 500
+_PER_RACK: Final = 40
 
 
 async def run(bench: Bench, group: str = GROUP) -> None:
@@ -58,8 +80,9 @@ async def run(bench: Bench, group: str = GROUP) -> None:
     count = _HOSTS[group] // 50 if bench.quick else _HOSTS[group]
     names, before = [f"h{number:05}" for number in range(count)], memory_bytes(os.getpid())
     store = await full_store(count)
+    await _fill_lists(store, names)
     rounds, began = 1 if group == LARGE else bench.rounds, time.monotonic()
-    async with running(store, term_s=10.0) as walle:
+    async with running(store, term_s=10.0, settle_ms=_SETTLE_MS) as walle:
         await _import_some(walle, 0)
         bench.fact(group, f"start of Wall-E with {count:,} hosts, and a first order", [time.monotonic() - began], "s")
         bench.fact(group, IMPORT.format(count), [await _seconds(lambda: _import(walle))], "s")
@@ -70,12 +93,36 @@ async def run(bench: Bench, group: str = GROUP) -> None:
         bench.fact(group, f"... until all of {count:,} have taken effect", [time.monotonic() - began], "s")
         async with httpx.AsyncClient(timeout=120) as client:
             for name, request in _READ.items():
-                read = partial(call_json, walle.address, request, client=client)
-                reads = [await _p99_ms(read) for _ in range(rounds)]
+                read, reads = partial(call_json, walle.address, request, client=client), []
+                for _ in range(rounds):
+                    walle.server.automaton.world.incidents.open |= _incidents(count)  # until it looks at racks again
+                    reads.append(await _p99_ms(read))
                 bench.fact(group, name.format(count), reads, "ms", note="over HTTP with JSON, on one connection")
         bench.fact(group, DECISION.format(count), [_decide(walle) for _ in range(bench.rounds)], "s")
         grown = memory_bytes(os.getpid()) - before
         bench.fact(group, f"memory of Wall-E for {count:,} hosts that fail", [grown / 1e6], "MB", note="with its store")
+
+
+async def _fill_lists(store: LastingStore, names: list[str]) -> None:
+    records: list[tuple[str, Message]] = []
+    for first in range(0, len(names), _PER_SCENARIO):
+        hosts = [ScenarioHost(name=name, outcome=OUTCOME_DONE) for name in names[first : first + _PER_SCENARIO]]
+        ended = Scenario(id=f"s{first:05}", kind=SCENARIO_KIND_REBOOT, stage=SCENARIO_STAGE_FINISHED, host=hosts)
+        records.append((f"{SCENARIO.name}/{ended.id}", ended))
+    for number in range(MAX_RECORDS):
+        said = NoticeRecord(id=f"{number:016x}", severity=SEVERITY_ERROR, project="web", host=names[number])
+        said.text, said.count = f"{said.host}: reboot: given up: its controller does not answer", 3
+        records.append((f"{NOTICE.name}/{said.id}", said))
+    for first in range(0, len(records), 50):
+        puts = tuple(
+            (b"/walle/v1/" + key.encode(), one.SerializeToString()) for key, one in records[first : first + 50]
+        )
+        await store.commit((), [Write((), puts)], 5.0)
+
+
+def _incidents(count: int) -> dict[tuple[FailureDomain, Bounds], Incident]:
+    racks = [FailureDomain("rack", "ams1", f"r{number:04}") for number in range(count // _PER_RACK)]
+    return {(rack, Bounds()): Incident(rack, 0, _PER_RACK, _PER_RACK) for rack in racks}
 
 
 async def _import(walle: Running) -> None:

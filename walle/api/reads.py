@@ -144,11 +144,12 @@ class WalleReads:
         return MessageAnswer(answer)
 
     def _incidents(self, request: pb.ListIncidentsRequest, call: Call) -> Answer:
-        found = [str(one) for one in self._walle.world.incidents.open.values()]
-        scenarios = (self._visible_scenario(one, call) for one in self._walle.scenarios.values())
-        found += [why for one in scenarios if (why := not_back(one))]
-        shown = set(found if call.access.is_unlimited else ())
-        entries = ((one, one) for one in sorted(shown) if one > request.page_token)
+        found = set[str]()
+        if call.access.is_unlimited:
+            found.update(str(one) for one in self._walle.world.incidents.open.values())
+            failed = (one for one in self._walle.scenarios.values() if not_back(one))
+            found.update(not_back(self._visible_scenario(one, call)) for one in failed)
+        entries = ((one, one) for one in sorted(found) if one > request.page_token)
         page, token = page_of(entries, request.page_size, len)
         return MessageAnswer(pb.ListIncidentsResponse(incidents=page, next_page_token=token))
 

@@ -417,9 +417,10 @@ def release_host(book: WalleTransaction, scenario: Scenario, name: str, now_ms: 
 
 def not_back(scenario: Scenario) -> str:
     """The hosts that did not come back, as one incident; empty: there are none, or a person has decided."""
+    if scenario.stage not in (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED):
+        return ""
     failed = [part for part in parts_of(scenario) if part.progress is Progress.FAILED]
-    is_open = scenario.stage in (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
-    return f"scenario {scenario.id}: not back: {list_problems(failed)}" if failed and is_open else ""
+    return f"scenario {scenario.id}: not back: {list_problems(failed)}" if failed else ""
 
 
 def _count(scenario: Scenario) -> str:
