@@ -13,6 +13,8 @@ import pytest
 
 from cms.ledger.limits import Site
 from cms.sites import parse_sites
+from hqcli.exits import Exit
+from tests.support.walle.fake_cms import fake_cms
 from tests.support.walle.running import Running, running
 from walle.fuses.fuse import Automation, switch_of
 from walle.fuses.limits import format_limit
@@ -65,8 +67,35 @@ async def test_the_cms_of_a_project_is_replaced_and_another_one_is_added(walle: 
     assert cms_of(walle) == [(URL, "v1.4", "7", 0), (f"{URL}-2", "v1.1", "8", 0)]
     same = await typed(f"projects modify-project-cms add web --cms {URL} -v v1.0", 1)
     assert "each URL once" in same
+    spelled = "HTTP://CMS.Example.net:80/project/web/"
+    assert "each URL once" in await typed(f"projects modify-project-cms add web --cms {spelled} -v v1.0", 1)
+    await typed(f"projects modify-project-cms replace web --cms {spelled} -v v1.4", 0)
+    assert cms_of(walle) == [(URL, "v1.4", "", 0)]
     await typed("projects modify-project-cms replace web --cms default --max-busy-hosts 3", 0)
     assert cms_of(walle) == [("default", "v1.0", "", 3)]
+
+
+async def test_who_waits_for_work_that_is_refused_gets_the_exit_code_of_a_refusal_and_the_words_of_the_cms(
+    walle: Running, typed: Typed
+) -> None:
+    with fake_cms(dry_verdict="rejected", message="the last copy") as cms:
+        await typed(f"projects modify-project-cms replace web --cms {cms.url} -v v1.4", 0)
+        await walle.host("h1")
+        said = await typed("hosts run reboot h1 --wait 20s -m 'it hangs'", Exit.REFUSED)
+        assert cms.url in said
+        assert "the last copy" in said
+
+
+async def test_who_stopped_everything_is_said_wherever_it_concerns_somebody(walle: Running, typed: Typed) -> None:
+    await walle.host("h1")
+    await typed("kill -m 'everything is red'", 0)
+    for command in ("settings get", "projects get web", "projects automation enable web"):
+        assert "everything is red" in await typed(command, 0), command
+    assert "everything is red" in await typed("hosts run reboot h1", 0)
+    assert "everything is red" in await typed("hosts get h1", 0)
+    await typed("unkill -m over", 0)
+    await typed("settings set disable_automation true -m 'power fails'", 0)
+    assert "off for all projects" in await typed("projects automation enable web", 0)
 
 
 async def test_the_default_cms_needs_a_number_of_hosts_and_it_is_at_least_one(walle: Running, typed: Typed) -> None:

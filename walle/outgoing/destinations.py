@@ -112,6 +112,13 @@ def parse_url(text: str, *, may_query: bool = False) -> Url:
     return Url(found[1].lower(), parse_address(found[2]), found[3], found[4] or "")
 
 
+def one_spelling(text: str) -> str:
+    """A URL as all that mean the same are written: without the port that is usual, for one. Raises BadAddress."""
+    url = parse_url(text)
+    is_usual = url.address.port == url.usual_port
+    return str(url._replace(address=url.address._replace(port=0)) if is_usual else url)
+
+
 def not_listed(section: str, tvm_app_id: str = "") -> str:
     """Why an address is not called."""
     asked = f" with tvm_app_id {tvm_app_id}" if tvm_app_id else ""

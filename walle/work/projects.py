@@ -12,7 +12,7 @@ from walle.fuses.fuse import GLOBAL, Automation, Moment, counters_of, switch_off
 from walle.fuses.limits import DNS_FIXES, GLOBAL_DNS, BadLimit, check_limits
 from walle.healing.incidents import BadBounds, check_bounds
 from walle.healing.scheme import BadScheme, check_scheme
-from walle.outgoing.destinations import BadAddress, parse_url
+from walle.outgoing.destinations import BadAddress, one_spelling
 from walle.work.book import DEFAULT_TASKS, FUSE, PROJECT, RESTORED, WalleTransaction, stored_record
 from walle.work.default_cms import DEFAULT_MAX_BUSY_HOSTS
 from wallepb.v1.project_pb2 import Cms, Credit, Fuse, Project
@@ -116,11 +116,11 @@ def _change_bounds(project: Project, order: UpdateProjectRequest) -> None:
 
 
 def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
-    named = {cms.url for cms in order.cms}
+    named = {_spelling(cms.url) for cms in order.cms}
     if order.cms_mode == CHANGE_MODE_REPLACE:
         project.ClearField("cms")
     elif order.cms_mode == CHANGE_MODE_REMOVE:
-        for cms in [cms for cms in project.cms if cms.url in named]:
+        for cms in [cms for cms in project.cms if _spelling(cms.url) in named]:
             project.cms.remove(cms)
     if order.cms_mode in (CHANGE_MODE_REPLACE, CHANGE_MODE_ADD):
         project.cms.extend(order.cms)
@@ -138,9 +138,11 @@ def _check(project: Project, before: Project) -> None:
             raise Refused(f"{name}: {count} are too many: a project has at most {most}", "INVALID_ARGUMENT")
     if any(len(one.step) > _MOST_STEPS and one not in before.scheme for one in project.scheme):
         raise Refused(f"scheme: a check has at most {_MOST_STEPS} steps", "INVALID_ARGUMENT")
+    stored = {cms.url for cms in before.cms}  # tasks name these
     for cms in project.cms:
         _check_cms(cms)
-    urls = [cms.url.rstrip("/") for cms in project.cms]
+        cms.url = cms.url if cms.url in stored else _spelling(cms.url)
+    urls = [_spelling(cms.url) for cms in project.cms]
     if not urls:
         raise Refused("cms: a project needs at least one CMS; write `default` for Wall-E's own", "INVALID_ARGUMENT")
     if len(set(urls)) < len(urls):
@@ -153,6 +155,14 @@ def _check(project: Project, before: Project) -> None:
         raise Refused(str(error), "INVALID_ARGUMENT") from error
 
 
+def _spelling(url: str) -> str:
+    """Of a CMS; what is no URL stays as it is."""
+    try:
+        return one_spelling(url)
+    except BadAddress:
+        return url
+
+
 def _check_cms(cms: Cms) -> None:
     if cms.url == DEFAULT:
         cms.version = cms.version or "v1.0"
@@ -160,7 +170,7 @@ def _check_cms(cms: Cms) -> None:
             raise Refused("cms: the default CMS needs max_busy_hosts of at least 1", "INVALID_ARGUMENT")
         return
     try:
-        parse_url(cms.url)
+        one_spelling(cms.url)
     except BadAddress as error:
         raise Refused(f"cms: {error}", "INVALID_ARGUMENT") from error
     if cms.version not in VERSIONS:
