@@ -241,6 +241,7 @@ class WalleSupervisor:
         self.parts = parts = make_parts(self.storing, self.projects, self.cms_events)
         self._collector = Collector(lambda: self.world.installation)
         self._collecting = Backoff(rng)
+        self._dns_checks: dict[str, frozenset[str]] = {}  # that ask for DNS fixes, by project
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
         planner = Planner(
@@ -297,9 +298,13 @@ class WalleSupervisor:
         host = self.hosts.get(name)
         if host is None or host.HasField("dns_operation"):
             return host is not None
-        failing = {check.name for check in host.check if check.failing}
-        project = self.projects.get(host.project) if failing else None
-        return project is not None and not failing.isdisjoint(checks_in(scheme_of(project), Automation.DNS))
+        return any(check.failing and check.name in self._dns_checks_of(host.project) for check in host.check)
+
+    def _dns_checks_of(self, project: str) -> frozenset[str]:
+        if (known := self._dns_checks.get(project)) is None:
+            found = self.projects.get(project) or Project(id=project)
+            known = self._dns_checks[project] = frozenset(checks_in(scheme_of(found), Automation.DNS))
+        return known
 
     def _held_hosts(self, scenario: str) -> list[str]:
         return [host.name for host in self.hosts.values() if host.scenario == scenario]
@@ -320,6 +325,7 @@ class WalleSupervisor:
 
     def _trigger_dns_of(self, project: str) -> None:
         """Its scheme may have changed."""
+        self._dns_checks.pop(project, None)
         for host in self.hosts.values():
             if host.project == project:
                 self._trigger_dns(host.name)

@@ -121,11 +121,11 @@ async def running(
     settle_ms: int = 0,
     security: Security | None = None,
     addresses: Addresses = ANYWHERE,
-    term_s: float = 0.0,
+    term_s: float | None = None,
 ) -> AsyncIterator[Running]:
     """It acts once this is entered, unless another process does.
 
-    `term_s`: 0: one second with a store, which others may have, else ten. Many hosts hold its loop for longer than one.
+    `term_s` None: short with a store that others use, too.
     """
     shared = ServerContext(Limits(), SystemClock(), RequestIds(name), security=security)
     server = WalleServer(
