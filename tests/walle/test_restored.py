@@ -237,7 +237,7 @@ async def test_a_real_etcd_restored_from_an_older_snapshot_holds_wall_e_back(own
     ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
     with fake_cms(verdict="in-process") as cms:
-        async with running(EtcdStore(EtcdConfig((etcd.endpoint,)))) as walle:
+        async with running(EtcdStore(EtcdConfig((etcd.endpoint,))), term_s=5.0) as walle:
             await prepared(walle, cms)
             await asyncio.to_thread(etcd_backup.save, etcd, tmp_path / "snapshot")
             await walle.report("h1", "UNREACHABLE")
