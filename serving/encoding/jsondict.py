@@ -11,7 +11,7 @@ from operator import methodcaller
 from typing import Any, Final, NamedTuple
 
 from google.protobuf import json_format
-from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 Convert = Callable[[Any], Any]
@@ -70,14 +70,20 @@ def message_to_dict(message: Message) -> dict[str, Any]:
 def _field_json(field: FieldDescriptor) -> _FieldJson:
     name: str = field.json_name
     if field.message_type is not None and field.message_type.GetOptions().map_entry:
-        key, convert = field.message_type.fields_by_name["key"], _converter(field.message_type.fields_by_name["value"])
-        if key.type != FieldDescriptor.TYPE_STRING:
-            return _FieldJson(name, _leave)
-        return _FieldJson(name, dict if convert is None else lambda items: {k: convert(v) for k, v in items.items()})
+        return _FieldJson(name, _map_converter(field.message_type))
     convert = _converter(field)
-    if field.is_repeated:
-        return _FieldJson(name, list if convert is None else lambda items: [convert(one) for one in items])
-    return _FieldJson(name, convert)
+    return _FieldJson(name, _each(convert) if field.is_repeated else convert)
+
+
+def _map_converter(entry: Descriptor) -> Convert:
+    convert = _converter(entry.fields_by_name["value"])
+    if entry.fields_by_name["key"].type != FieldDescriptor.TYPE_STRING:
+        return _leave
+    return dict if convert is None else lambda items: {key: convert(one) for key, one in items.items()}
+
+
+def _each(convert: Convert | None) -> Convert:
+    return list if convert is None else lambda items: [convert(one) for one in items]
 
 
 def _converter(field: FieldDescriptor) -> Convert | None:
@@ -88,15 +94,18 @@ def _converter(field: FieldDescriptor) -> Convert | None:
         return str
     if field.type == FieldDescriptor.TYPE_BYTES:
         return lambda value: base64.b64encode(value).decode()
-    if field.type == FieldDescriptor.TYPE_ENUM and field.enum_type.file.package != "google.protobuf":
+    if field.enum_type is not None and field.enum_type.file.package != "google.protobuf":
         names = {number: one.name for number, one in field.enum_type.values_by_number.items()}
         return lambda number: names.get(number, number)
-    if field.type == FieldDescriptor.TYPE_MESSAGE:
-        if field.message_type.full_name in _SAY_THEMSELVES:
-            return methodcaller("ToJsonString")
-        is_known = field.message_type.file.package == "google.protobuf"
-        return json_format.MessageToDict if is_known else message_to_dict
+    if field.message_type is not None:
+        return _message_converter(field.message_type)
     return _leave
+
+
+def _message_converter(kind: Descriptor) -> Convert:
+    if kind.full_name in _SAY_THEMSELVES:
+        return methodcaller("ToJsonString")
+    return json_format.MessageToDict if kind.file.package == "google.protobuf" else message_to_dict
 
 
 def _leave(value: object) -> object:

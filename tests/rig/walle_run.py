@@ -57,6 +57,8 @@ _NEW_KERNEL: Final = ("m0", "m1", "m2", "m3", "m4", "m5")
 _WAVE: Final = "2"
 _MACHINES: Final = 24
 _CHECK: Final = "UNREACHABLE"
+_LONG_TERM_S: Final = 10.0
+_FOUND_IN_S: Final = 300.0
 _SETTLES_IN_S: Final = 120.0
 _STRAY: Final = "tasks without an operation"
 _STRAYS_IN_S: Final = COLLECT_EVERY_S + 2 * LOOK_AGAIN_S
@@ -79,7 +81,7 @@ class WalleRun:
 
     Attributes:
         program: the module to run, with its first words: Wall-E, or one with a bug.
-        awaited: the run ends as soon as this promise is broken.
+        awaited: the run goes on after the faults, and ends as soon as this promise is broken.
     """
 
     directory: Path
@@ -100,7 +102,7 @@ class WalleRun:
     async def run(self, duration_s: float) -> None:
         """Strike for so long, wait until all is settled, and judge.
 
-        If a broken promise is awaited: at most so long, and nothing need settle.
+        If a broken promise is awaited: after the faults the world goes on until it is, and nothing need settle.
         """
         self.rng = random.Random(self.seed)
         async with AsyncExitStack() as stack:
@@ -111,7 +113,9 @@ class WalleRun:
                 parts = (self._break(), self._blink(), self._monitor(), self._people(), self._plan())
                 world = [tasks.create_task(each) for each in parts]
                 following = tasks.create_task(self._follow())
-                self.struck += await strike(self.rng, self._goes_on, 2.5 * TERM_S, self.say, self._faults)
+                self.struck += await strike(self.rng, self._is_struck, 2.5 * TERM_S, self.say, self._faults)
+                while self.awaited and not self._is_found() and self.loop.time() < self._ends + _FOUND_IN_S:
+                    await asyncio.sleep(0.5)
                 world[0].cancel()
                 world[1].cancel()
                 self._calm()
@@ -124,9 +128,11 @@ class WalleRun:
                 self.broken += await self._judge()
                 following.cancel()
 
-    def _goes_on(self) -> bool:
-        is_found = self.awaited and any(one.startswith(self.awaited) for one in [*self.broken, *self._so_far()])
-        return self.loop.time() < self._ends and not is_found
+    def _is_struck(self) -> bool:
+        return self.loop.time() < self._ends and not self._is_found()
+
+    def _is_found(self) -> bool:
+        return bool(self.awaited) and any(one.startswith(self.awaited) for one in [*self.broken, *self._so_far()])
 
     @property
     def repairs(self) -> int:
@@ -158,7 +164,9 @@ class WalleRun:
             to_etcd = await stack.enter_async_context(Proxy(etcd.endpoint))
             words = (*self.program, "serve", "--etcd", to_etcd.endpoint, "--config", str(config))
             where = kept_addresses()  # the same when it is started again: recorders know it by that
-            more = ("--term", f"{TERM_S:g}s", "--settle", f"{SETTLE_MS}ms", *where)
+            # A machine with too much to do loses a short term again and again, and does nothing in which to find a bug.
+            term_s = _LONG_TERM_S if self.awaited else TERM_S
+            more = ("--term", f"{term_s:g}s", "--settle", f"{SETTLE_MS}ms", *where)
             process = Process((*words, *more), self.directory / f"{name}.log")
             stack.push_async_callback(process.kill)
             await process.start()

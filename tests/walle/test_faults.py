@@ -60,12 +60,12 @@ async def test_never_more_repairs_than_allowed_whatever_is_killed_paused_or_cut_
 
 @pytest.mark.long
 @pytest.mark.night
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(600)
 @pytest.mark.parametrize(("bug", "word"), BUGS.items(), ids=lambda one: getattr(one, "__name__", one))
 async def test_a_run_under_faults_finds_a_bug(bug: Callable[[Patch], None], word: str, tmp_path: Path) -> None:
     program = ("tests.support.walle.seeded", bug.__name__)
     run = WalleRun(tmp_path, seed=1, say=lambda _: None, program=program, awaited=word)
-    await run.run(120.0)
+    await run.run(20.0)
     assert any(one.startswith(word) for one in run.broken), (run.broken, run.struck)
 
 
