@@ -26,15 +26,19 @@ async def find_cause(address: str, files: CredentialFiles, prefix: str = "--") -
     loop = asyncio.get_running_loop()
     found: asyncio.Future[str] = loop.create_future()
 
-    def tell() -> None:
+    def answer(why: str) -> None:
+        if not found.done():
+            found.set_result(why)
+
+    def look() -> None:
         why = ""
         try:
             why = why_unreachable(address, files, prefix)
         finally:
             with suppress(RuntimeError):  # the loop is closed
-                loop.call_soon_threadsafe(lambda: found.done() or found.set_result(why))
+                loop.call_soon_threadsafe(answer, why)
 
-    threading.Thread(target=tell, name=f"why not {address}", daemon=True).start()
+    threading.Thread(target=look, name=f"why not {address}", daemon=True).start()
     return await found
 
 
