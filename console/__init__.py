@@ -2,3 +2,5 @@
 
 It is a client of all of them and keeps nothing. A person's own token is passed on; the console has no rights itself.
 """
+
+import hqclient  # noqa: F401  (before gRPC, which reads then how much it may log)

@@ -4,6 +4,9 @@ Servers use it that must not know each other: `hq` and `federated`, say. `transp
 (`calls/`) in every protocol.
 """
 
+import os
+
 from serving import compiled
 
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # before gRPC is imported, as in `hqclient` (decision 217)
 compiled.use()

@@ -13,6 +13,7 @@ Messages (filters, instances, sources) are those of `hqpb.v1`. A name is importe
 only parse their flags do not wait for gRPC.
 """
 
+import os
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
         Synced,
         WatchItem,
     )
+
+# gRPC reads it when it is imported, and would write each failed handshake to stderr in its own words (decision 217).
+os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _MODULES = {
     "client": ("Client", "ClientSettings"),

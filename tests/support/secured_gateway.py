@@ -26,9 +26,7 @@ from tests.support.secured import Secured
 
 
 @asynccontextmanager
-async def federated(
-    files: Secured, replica: str, last_good_bytes: int = 0, **given: Any
-) -> AsyncIterator[Addresses]:
+async def federated(files: Secured, replica: str, last_good_bytes: int = 0, **given: Any) -> AsyncIterator[Addresses]:
     """Where it serves location `test`, a replica's address for certificates; `given` are flags of its security."""
     config = files.directory / "gateway.yaml"
     config.write_text(f"locations: {{test: {{replicas: ['{replica}']}}}}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import random
 import socket
 import ssl
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -319,6 +322,20 @@ def test_servers_tell_the_cause_of_a_store_that_is_not_there(
     with listening(with_tls(stranger.issue("etcd"))) as port:
         said = asyncio.run(follow("etcd", f"127.0.0.1:{port}", "etcd_ca", str(authority.cert)))
     assert f"is not from the CA in {authority.cert}: give the right one with --etcd-ca; trying again" in said
+
+
+@pytest.mark.long
+def test_what_people_read_is_one_line(authority: Authority, stranger: Authority) -> None:
+    """And not the log of gRPC beside it."""
+    root = Path(__file__).resolve().parents[3]
+    env = {"PATH": os.defpath, "HQ_CONFIG": "", "PYTHONPATH": f"{root}:{root}/proto:{root}/clients"}
+    with listening(with_tls(stranger.issue("server"))) as port:
+        words = ["-m", "hqctl.main", "get", "x", "--server", f"127.0.0.1:{port}", "--ca", str(authority.cert)]
+        done = subprocess.run(
+            [sys.executable, *words], env=env, capture_output=True, text=True, check=False, timeout=60
+        )
+    [line] = done.stderr.splitlines()
+    assert line.startswith(f"hqctl: cannot connect to 127.0.0.1:{port}: its certificate is not from the CA in")
 
 
 @pytest.mark.parametrize("program", ASK)

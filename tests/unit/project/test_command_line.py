@@ -300,6 +300,25 @@ def test_a_mistake_on_the_command_line_is_json_where_json_was_asked_for(program:
     assert "--no-such-flag" in json.loads(answer.stderr)["error"]["message"]
 
 
+@pytest.mark.long
+@pytest.mark.parametrize("folder", sorted({one.partition(".")[0] for one in PROGRAMS.values()}))
+def test_no_program_shows_what_grpc_logs(folder: str) -> None:
+    """It reads when it is imported how much to log (decision 217)."""
+    code = f"""
+import os, sys
+class Look:
+    def find_spec(name, *_):
+        if name == "grpc._cython.cygrpc":
+            print(os.environ["GRPC_VERBOSITY"])
+sys.meta_path.insert(0, Look)
+import {folder}.main, hqclient, grpc
+"""
+    here = Path(__file__).resolve().parents[3]
+    env = {"PATH": os.defpath, "PYTHONPATH": f"{here}:{here}/proto:{here}/clients"}
+    done = subprocess.run([sys.executable, "-c", code], env=env, cwd=here, capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("ERROR\n", "")
+
+
 # Each command that serves, and what it needs to begin though no other server is there. {} is a folder of its own.
 _SERVERS: Final = {
     ("cms", "dev"): ("--store", "memory"),
