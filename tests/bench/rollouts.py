@@ -84,7 +84,8 @@ async def nanny_and_hq(directory: Path, *, over_etcd: bool = False) -> AsyncIter
 async def _many_services(bench: Bench, nanny: NannyServer, group: str, services: int) -> None:
     """All services are prepared one after the other; then any of them takes orders."""
     each = _PER_SERVICE[group]
-    count, end = services * each, "" if group == GROUP else ", a million instances"
+    count = services * each
+    end = "" if group == GROUP else f", {count:,} instances"
     names = [f"s{number}" for number in range(services)]
     together = asyncio.Semaphore(16)
 
