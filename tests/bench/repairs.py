@@ -56,7 +56,7 @@ LIMITS: Final = "limits of a project, {:,} hosts, p99"
 DECISION: Final = "a decision on each of {:,} failing hosts"
 _READ: Final[dict[str, Message]] = {
     PAGE: pb.ListHostsRequest(page_size=1000),
-    HOST: pb.GetHostRequest(host="h09999"),
+    HOST: pb.GetHostRequest(host="h00199"),
     PROJECTS: pb.ListProjectsRequest(page_size=1000),
     MACHINES: pb.ListMachinesRequest(page_size=1000),
     TROUBLED: pb.ListHostsRequest(troubled=True, project="web"),
