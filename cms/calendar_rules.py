@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -19,6 +20,9 @@ _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00")
 _MOST: Final = 100  # of hours and freezes
 _MOST_MARGIN_S: Final = 86_401.0
 _OVERRUN_S: Final = 3_600.0
+# For ever: what is computed from these, days and minutes more, is still within a calendar's years.
+_FIRST_S: Final = datetime(1970, 1, 1, tzinfo=UTC).timestamp()
+_LAST_S: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
 
 def rule_of(windows: pb.Windows) -> CalendarRule:
@@ -99,18 +103,21 @@ def _freeze(freeze: pb.FreezePeriod, zone: ZoneInfo, field: str) -> Freeze:
     end = _moment(freeze.end, zone, f"{field}.end", days=1)
     if begin >= end:
         raise invalid(f"{field}.end", f"{freeze.end} is not after {freeze.begin}")
-    return Freeze(begin, end, freeze.reason, freeze.repairs)
+    return Freeze(max(begin, _FIRST_S), min(end, _LAST_S), freeze.reason, freeze.repairs)
 
 
 def _moment(text: str, zone: ZoneInfo, field: str, *, days: int = 0) -> float:
-    """`days` are added to a date without a time."""
+    """`days` are added to a date without a time. Beyond the years of a calendar: infinity."""
     try:
         local = datetime.fromisoformat(text)
     except ValueError:
         raise invalid(field, f"{text[:40]!a} is neither a day as 2026-12-20 nor a time as 2026-12-20T18:00") from None
     if local.tzinfo is not None:
         raise invalid(field, f"{text} names a time zone: leave it out, `zone` says it")
-    return (local + timedelta(days=days if len(text) == 10 else 0)).replace(tzinfo=zone).timestamp()
+    try:
+        return (local + timedelta(days=days if len(text) == 10 else 0)).replace(tzinfo=zone).timestamp()
+    except (OverflowError, ValueError):
+        return math.inf if local.year > 1 else -math.inf
 
 
 def _widths(rule: CalendarRule) -> Iterator[float]:

@@ -11,5 +11,5 @@ from cmspb.v1 import cms_pb2 as pb
 from control.kind import SettingKind
 
 BUDGETS: Final = SettingKind(BUDGET, pb.Budget, check_budget, "there is no budget")
-CALENDARS: Final = SettingKind(WINDOWS, pb.Windows, rule_of, "there are no windows", part="windows")
+CALENDARS: Final = SettingKind(WINDOWS, pb.Windows, rule_of, "there are no windows", part="windows", most=20)
 KINDS: Final[tuple[SettingKind[Any], ...]] = (BUDGETS, CALENDARS)

@@ -123,5 +123,5 @@ SAME: Final = (
 def is_same(one: ledger_pb2.Task, other: ledger_pb2.Task) -> bool:
     """Whether two requests ask for the same."""
     same_words = all(getattr(one, name) == getattr(other, name) for name in SAME)
-    instances = [sorted((i.location, i.id) for i in task.instance) for task in (one, other)]
+    instances = [sorted({(i.location, i.id) for i in task.instance}) for task in (one, other)]
     return same_words and sorted(one.host) == sorted(other.host) and instances[0] == instances[1]

@@ -6,6 +6,7 @@ that is repeated is part of them: they begin at the first and end at the first o
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -17,6 +18,7 @@ _DAY: Final = timedelta(days=1)
 _MONTH_S: Final = 28 * 86_400.0
 _WITHIN_S: Final = 15 * 86_400.0
 _HORIZON_S: Final = 400 * 86_400.0  # windows in two time zones may meet in one half of the year only
+_MOST_OPENINGS: Final = 2_000
 DAY_END: Final = 24 * 60
 
 
@@ -107,7 +109,9 @@ class CalendarRule:
         month = int(now // _MONTH_S), margin_s
         if month not in self._months:
             self._months[month] = [*self._intervals(*month)]
-        return next((max(now, begin) for begin, last in self._months[month] if now < last), None)
+        found = self._months[month]  # apart and in order: so are their ends
+        first = bisect_right(found, now, key=_end)
+        return max(now, found[first][0]) if first < len(found) else None
 
     def _intervals(self, month: int, margin_s: float) -> Iterator[tuple[float, float]]:
         """When work may begin in 28 days and the week after them, in order: hours that touch are one window."""
@@ -123,17 +127,26 @@ class CalendarRule:
                 yield begin, end - margin_s
 
     def _hours(self, first: date, days: int) -> Iterator[tuple[float, float]]:
-        for day in (first + n * _DAY for n in range(days)):
+        midnights = [self._instant(first + n * _DAY, 0) for n in range(days + 3)]
+
+        def instant(n: int, minute: int) -> float:
+            n, minute = n + minute // DAY_END, minute % DAY_END
+            if midnights[n + 1] - midnights[n] == _DAY.total_seconds():  # no clock changes
+                return midnights[n] + 60.0 * minute
+            return self._instant(first + n * _DAY, minute)
+
+        for n in range(days):
+            weekday = (first + n * _DAY).weekday()
             for window in self.windows:
-                if day.weekday() in window.days:
-                    end_day = day + _DAY if window.end <= window.begin else day
-                    begin, end = self._instant(day, window.begin), self._instant(end_day, window.end)
+                if weekday in window.days:
+                    begin = instant(n, window.begin)
+                    end = instant(n + (window.end <= window.begin), window.end)
                     if begin < end:
                         yield begin, end
 
     def _instant(self, day: date, minute: int) -> float:
         """A local time as Unix time; one that the clocks skip: when they skip it."""
-        local = datetime.combine(day + minute // DAY_END * _DAY, time()) + timedelta(minutes=minute % DAY_END)
+        local = datetime.combine(day, time()) + timedelta(minutes=minute)
         earlier, later = (local.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (1, 0))
         if earlier >= later:  # it exists, once or twice
             return later
@@ -145,6 +158,10 @@ class CalendarRule:
 
     def _offset(self, at: float) -> timedelta | None:
         return datetime.fromtimestamp(at, UTC).astimezone(self._zone).utcoffset()
+
+
+def _end(interval: tuple[float, float]) -> float:
+    return interval[1]
 
 
 @dataclass
@@ -186,11 +203,16 @@ def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[
 
 
 def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
-    """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15)."""
+    """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15).
+
+    Nor if so many openings are none of all: every decision waits for this, whoever's windows they are.
+    """
     last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
     horizon_s = _HORIZON_S if len({rule.zone for rule in rules if rule.windows}) > 1 else _WITHIN_S
     at, first = now, Opening(now)
-    while at <= max(now, last) + horizon_s:
+    for _ in range(_MOST_OPENINGS):
+        if at > max(now, last) + horizon_s:
+            break
         openings = [rule.opening(at, is_repair=is_repair) for rule in rules]
         latest = _latest(openings)
         first = first if first.why else next((o for o in openings if o.why), first)

@@ -18,6 +18,7 @@ from cms.ledger.tally import TallyPlace
 from cms.ledger.tasks import Task
 
 _MOST_SHOWN: Final = 20
+_MOST_RETRY_S: Final = 365 * 86_400  # a freeze may end thousands of years from now
 _RETRY_S: Final = {WaitCause.CLOSED: 1, WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
 
 
@@ -160,7 +161,11 @@ def _waiting_words(book: TaskLedger, task: Task, waiting: UnitWait) -> tuple[str
 
 
 def _retry_s(obstacles: Sequence[Obstacle]) -> int:
-    return max((max(_RETRY_S[one.wait], math.ceil(one.retry_s)) for one in obstacles), default=0)
+    return max((max(_RETRY_S[one.wait], _opens_in_s(one)) for one in obstacles), default=0)
+
+
+def _opens_in_s(obstacle: Obstacle) -> int:
+    return min(math.ceil(obstacle.retry_s), _MOST_RETRY_S)
 
 
 def _granted_words(book: TaskLedger, task: Task, now: float) -> str:
@@ -182,7 +187,7 @@ def _with_facts(
     working = [task for task in tasks if task.disrupts]
     claim = claim_of(working, book.picture, book.limits, book.locations)
     blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
-    opens_in_s = max((math.ceil(one.retry_s) for one in obstacles if one.wait is WaitCause.CLOSED), default=0)
+    opens_in_s = max((_opens_in_s(one) for one in obstacles if one.wait is WaitCause.CLOSED), default=0)
     why = Why(words, retry_s, opens_in_s)
     for name in sorted(claim.all):
         why.budgets.append(view(book, name, claim, blocks=("budget", name) in blocking))

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from cms.ledger.calendar import Calendar, CalendarRule, Freeze, Window, meeting
+from cms.ledger.calendar import Calendar, CalendarRule, Freeze, Opening, Window, meeting
 
 WEEK = frozenset(range(7))
 MON_FRI = frozenset(range(5))
@@ -139,3 +139,26 @@ def test_windows_of_two_zones_that_meet_in_summer_only() -> None:
     berlin = CalendarRule("berlin", windows=(Window(WEEK, 120, 180),), zone="Europe/Berlin")
     utc = CalendarRule("utc", windows=(Window(WEEK, 0, 60),))
     assert meeting([berlin, utc], at("2026-11-26T05:00")).at == at("2027-03-29T00:00")
+
+
+def test_a_search_for_windows_that_never_meet_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hundred windows of one service with a hundred minutes each kept the CMS from deciding anything for minutes."""
+    looks = 0
+    found = CalendarRule.opening
+
+    def counted(rule: CalendarRule, now: float, *, is_repair: bool = False) -> Opening:
+        nonlocal looks
+        looks += 1
+        return found(rule, now, is_repair=is_repair)
+
+    monkeypatch.setattr(CalendarRule, "opening", counted)
+    rules = [
+        CalendarRule(
+            f"r{rule}",
+            zone=("UTC", "Asia/Tokyo")[rule % 2],
+            windows=tuple(Window(WEEK, minute, minute + 1) for minute in range(2 * rule, 1_400, 14)),
+        )
+        for rule in range(4)
+    ]
+    assert meeting(rules, at("2026-11-26T20:00")).at is None
+    assert looks <= 2_000 * len(rules)

@@ -45,6 +45,34 @@ async def put(cms: Cms, windows: dict[str, Any]) -> None:
     assert reply.status == 200, reply
 
 
+@pytest.mark.parametrize(
+    ("begin", "end", "hours"),
+    [
+        ("2026-01-01", "9999-12-31T23:59:59", []),  # the minute after it is no time any more
+        ("2026-01-01", "9999-12-31", []),  # nor the day after it
+        ("0001-01-01", "9999-12-30", [{"begin": "00:00", "end": "12:00"}]),  # nor the month after it
+    ],
+)
+async def test_a_freeze_for_ever_of_one_service_keeps_nobody_else_waiting(
+    begin: str, end: str, hours: list[Any]
+) -> None:
+    """One that an uploader of one service set ended every decision of the CMS, and every list of windows."""
+    async with service_of(4) as (_, cms):
+        await put(cms, {"name": "ever", "service": "web", "hours": hours, "freeze": [freeze_of(begin, end)]})
+        waits = (await cms.ask("t1", "h0")).body
+        assert waits["status"] == "in-process"
+        assert "freeze of ever: always" in waits["message"]
+        assert (await cms.ask("t2", "h9")).body["status"] == "ok"
+        tasks = (await cms.call_connect("ListTasks", {})).body
+        assert tasks["state"][0]["retryAfterSeconds"] == 365 * 86_400
+        listed = (await cms.call_connect("ListWindows", {})).body
+        assert listed["state"][0]["openTime"].startswith("9000-01-0")
+
+
+def freeze_of(begin: str, end: str) -> dict[str, str]:
+    return {"begin": begin, "end": end, "reason": "always"}
+
+
 async def test_work_waits_for_its_window_says_when_it_opens_and_stands_in_nobodys_way() -> None:
     async with service_of(4) as (_, cms):
         await put(cms, window("nights", 3, service="web"))
