@@ -191,8 +191,11 @@ async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over
         assert await one.order("operator", "EndDeclaration", {"issuer": "wall-e"}) == 200
 
 
-async def test_the_tasks_of_one_owner_fill_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("cms.owner_sizes.MOST_BYTES", 20_000)
+@pytest.mark.parametrize(("bound", "value"), [("MOST_BYTES", 20_000), ("MOST_TASKS", 4)])
+async def test_the_tasks_of_one_owner_fill_no_store_and_no_decision(
+    bound: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"cms.owner_sizes.{bound}", value)
     async with guarded(tmp_path) as one:
         mine = {"action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "ann"}
         mine["comment"] = "x" * 4_000
