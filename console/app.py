@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 from console.backends.asking import TOKEN, SignInNeeded
 from console.site import sealing
@@ -27,6 +29,7 @@ _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _LATER: Final = (b"retry-after", b"30")
 _EVENTS: Final = (b"content-type", b"text/event-stream")
+MOST_AT_ONCE: Final = 6  # pages of a session, as many as a browser has connections: others' pages come between
 
 
 class App:
@@ -43,8 +46,9 @@ class App:
         self._routes, self._templates, self._seal, self._wall_s = routes, templates, seal, wall_s
         self._statics = Statics()
         self._live = LivePages(self._fragments)
+        self._turns = WeakValueDictionary[str, asyncio.Semaphore]()  # by session
 
-    async def answer(self, request: SiteRequest) -> SiteAnswer:
+    async def __call__(self, request: SiteRequest) -> SiteAnswer:
         """Every error is a page, too."""
         jar = Jar(self._seal, request.headers.get(b"cookie", b""))
         TOKEN.set(jar.token)
@@ -68,6 +72,11 @@ class App:
             raise SignInNeeded("sign in first")
         if request.path == "/live" and request.method == "GET":
             return self._stream(request, jar)
+        turn = self._turns.setdefault(_session(request, jar), asyncio.Semaphore(MOST_AT_ONCE))
+        async with turn:
+            return await self._answer_page(request, jar)
+
+    async def _answer_page(self, request: SiteRequest, jar: Jar) -> SiteAnswer:
         visit = self._visit(request, jar)
         if request.method == "POST" and not self._seal.is_form_token(jar.browser, visit.form.get("form_token", "")):
             raise BadPageRequest(403, "this form is too old, or not from a page of this console: open the page again")
@@ -145,7 +154,7 @@ class App:
         pages = [fields(one.encode())["page"] for one in asked if one.startswith("page=")]
         if not pages or len(pages) > MAX_PAGES:
             raise BadPageRequest(400, f"name 1 to {MAX_PAGES} pages")
-        session = jar.token or jar.returning or request.call.host
+        session = _session(request, jar)
         status, why = self._live.refusal(session)
         if status:
             return SiteAnswer(status, [_TEXT, _NO_STORE, _LATER, *ALWAYS], why.encode())
@@ -173,6 +182,11 @@ class App:
         if isinstance(page, Redirect):
             return {}
         return self._templates.render(page, self._about(visit, ""))[1]
+
+
+def _session(request: SiteRequest, jar: Jar) -> str:
+    """Whose request it is: a person's, whichever token was brought, else a browser's, else an address's."""
+    return sealing.subject(jar.token) or jar.token or jar.returning or request.call.host
 
 
 def _is_dialog(request: SiteRequest) -> bool:

@@ -62,7 +62,7 @@ class ConsoleServer:
         self._is_tls = shared.security is not None and shared.security.tls is not None
         addresses = Addresses(http, http, allowed_hosts=("*",), env="HQ_CONSOLE_")  # the Shield checks names
         metrics = process_metrics(shared)
-        self._transports = Transports((), self._health, shared, metrics, addresses, grace_s, site=self.app.answer)
+        self._transports = Transports((), self._health, shared, metrics, addresses, grace_s, site=self.app)
         self.listening = self._transports.listening
 
     def stop(self) -> None:

@@ -13,6 +13,7 @@ from google.protobuf import struct_pb2
 
 from console.backends.asking import TOKEN, Trouble
 from console.backends.remote import Remote
+from console.pages.editing import MOST_EDITED
 from hqclient import Client, CredentialFiles, Credentials
 from tests.console.scene import Browser, Cloud, browser_at, cloud, console_over, instance, secured_console, servers_at
 from tests.support.secured import Secured, served
@@ -91,8 +92,15 @@ async def test_a_form_of_another_site_does_nothing(at: Cloud, headers: dict[str,
 
 
 async def test_a_form_that_is_too_long_is_refused(at: Cloud) -> None:
-    answer = await at.browser.submit("/nodes/node-0/suspend", {**FORM, "reason": "x" * 70_000})
+    answer = await at.browser.submit("/nodes/node-0/suspend", {**FORM, "reason": "x" * 1_100_000})
     assert answer.status_code == 413
+
+
+async def test_a_description_of_the_size_that_the_page_names_arrives(at: Cloud) -> None:
+    """As a form it has three characters for some of its bytes."""
+    lines = "# %&\n" * (MOST_EDITED // 5)
+    answer = await at.browser.submit("/services/web/edit", {"step": "compare", "content": lines})
+    assert answer.status_code != 413
 
 
 async def test_live_fragments_carry_no_form_token(at: Cloud) -> None:
