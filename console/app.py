@@ -18,7 +18,7 @@ from console.site.rendering import Templates
 from console.site.sealing import Seal
 from console.site.shield import ALWAYS, Shield
 from console.site.statics import Statics
-from console.site.visits import BadPageRequest, Redirect, Routes, TemplatePage, Visit, fields
+from console.site.visits import BadPageRequest, Redirect, Routes, TemplatePage, Visit, chosen, fields
 from console.views.urls import url
 from serving.standard.site import SiteAnswer, SiteRequest
 
@@ -92,6 +92,7 @@ class App:
             path=request.path,
             query=fields(request.query_string),
             form=fields(request.body) if request.method == "POST" else {},
+            chosen=chosen(request.body if request.method == "POST" else request.query_string),
             now_s=self._wall_s(),
             token=jar.token,
             flash=jar.flash,

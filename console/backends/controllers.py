@@ -117,7 +117,7 @@ class NannyClient(ControllerClient):
 
     async def services(self) -> npb.ListServicesResponse | Trouble:
         """All that this person may read, without progress."""
-        return await self._ask(npb.ListServicesRequest(), npb.ListServicesResponse)
+        return await self._ask_pages(npb.ListServicesRequest(), npb.ListServicesResponse)
 
     async def service(self, service: str) -> npb.GetServiceResponse | Trouble:
         """Get a service, with the progress of its actions."""
@@ -153,6 +153,10 @@ class NannyClient(ControllerClient):
         """Whether this person may set targets and stop, and whether it may pause and resume."""
         roles = await self._remote.roles(service=service)
         return bool(roles & _OWNERS), bool(roles & _OPERATIONS)
+
+    async def may_pause_some(self) -> bool:
+        """Whether this person may pause and resume any service at all."""
+        return bool((await self._remote.person()).somewhere & _OPERATIONS)
 
     async def order(self, name: str, request: Any) -> Trouble | None:
         """An order, `SetTarget` and the like; None: it is stored, and handled soon."""

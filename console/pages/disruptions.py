@@ -13,11 +13,12 @@ from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import disruptions as views
+from console.views.listing import listing
 from console.views.urls import url
 
 _MISSING: Final = missing("CMS", "--cms")
-_MOST: Final = 200
 _MOST_HOSTS: Final = 2_000
+_FILTERS: Final = ("host", "service")
 _ACTIONS: Final = ("reboot", "power-off", "redeploy", "profile", "change-disk", "repair-link", "temporary-unreachable")
 
 
@@ -48,10 +49,8 @@ class DisruptionPages:
         tasks = views.task_rows(good(listed, pb.ListTasksResponse()).state)
         rows = views.budget_rows(good(budgets, pb.ListBudgetsResponse()))
         shown = {
-            "tasks": tasks[:_MOST],
-            "total": len(tasks),
-            "budgets": rows[:_MOST],
-            "total_budgets": len(rows),
+            "tasks": listing(tasks, views.TASK_COLUMNS, ["disruptions"], visit.query, _FILTERS, "task_"),
+            "budgets": listing(rows, views.BUDGET_COLUMNS, ["disruptions"], visit.query, _FILTERS, "budget_"),
             "status": good(status, pb.GetStatusResponse()),
             "host": host,
             "service": service,

@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 from console.backends.asking import troubles
 from console.backends.servers import Servers
 from console.site.visits import Route, TemplatePage, Visit
 from console.views.instances import are_cut, moves_of
+from console.views.listing import Column, listing
+from console.views.words import seconds
 
-_SHOWN: Final = 100
 _READ: Final = 1_000
+_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {  # of a location's name and its transition
+        "time": Column(lambda pair: seconds(pair[1].time), most_first=True),
+        "what": Column(lambda pair: pair[1].ready),
+        "instance": Column(lambda pair: pair[1].instance_id),
+        "location": Column(lambda pair: pair[0]),
+        "node": Column(lambda pair: pair[1].node_name),
+    }
+)
 
 
 class EventPages:
@@ -34,8 +46,7 @@ class EventPages:
             and (not text or text in f"{move.instance_id} {move.node_name} {move.revision_id}".lower())
         ]
         shown = {
-            "moves": moves[:_SHOWN],
-            "total": len(moves),
+            "moves": listing(moves, _COLUMNS, ["events"], visit.query, ["q", "kind"]),
             "is_cut": are_cut(found, _READ),
             "kind": kind if kind in ("expired", "recovered") else "",
             "q": visit.query.get("q", ""),

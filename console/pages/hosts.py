@@ -11,13 +11,13 @@ from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import hosts as views
+from console.views.listing import listing
 from console.views.repairs import incidents as incidents_of
 from console.views.urls import url
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as pb
 
 MISSING: Final = missing("Wall-E", "--walle")
-_MOST: Final = 200
 _MOST_RACKS: Final = 60
 _RANKS: Final = {"bad": 0, "warn": 1}
 _STATES: Final = {
@@ -64,7 +64,7 @@ class HostPages:
             "racks": racks[:_MOST_RACKS],
             "total_racks": len(racks),
             "total": len(rows),
-            "rows": listed_rows[:_MOST],
+            "hosts": listing(listed_rows, views.HOST_COLUMNS, ["hosts"], visit.query, (*given, "all")),
             "is_all": is_all,
             "troubled": len(troubled),
             "incidents": incidents_of(

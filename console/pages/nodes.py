@@ -12,8 +12,9 @@ from console.pages import orders
 from console.pages.hosts import host_of
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views.instances import row
+from console.views.listing import listing
 from console.views.locations import answers_except_silent, locations, silent
-from console.views.readiness import SORTS, wanted_of
+from console.views.readiness import COLUMNS, wanted_of, worst_first
 from console.views.urls import url
 from console.views.words import plural
 from hqpb.v1 import admin_pb2
@@ -45,16 +46,11 @@ class NodePages:
         )
         wanted = visit.query.get("q", "").lower()
         groups = [one for one in good(counted, pb.CountInstancesResponse()).groups if wanted in one.key.lower()]
-        sort = visit.query.get("sort", "")
-        groups.sort(key=SORTS.get(sort, SORTS["lacking"]))
-        size = visit.number("show", _ROWS, 5_000)
+        groups.sort(key=worst_first)
         shown = {
-            "nodes": groups[:size],
+            "nodes": listing(groups, COLUMNS, ["nodes"], visit.query, ["q"]),
             "wanted_of": wanted_of,
-            "total": len(groups),
-            "more": url("nodes", q=wanted, sort=sort, show=size * 5) if len(groups) > size else "",
             "q": wanted,
-            "sort": sort,
             "planned": _suspensions_by_node(planned),
             "guards": [(name, None if isinstance(g, Trouble) else g.guard, g) for name, g in guards],
             "may_operate": await self._registry.may_operate(),

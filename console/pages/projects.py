@@ -19,6 +19,7 @@ from console.pages.hosts import MISSING
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import hosts as views
 from console.views.disruptions import in_the_way
+from console.views.listing import listing
 from console.views.squares import squares_of
 from console.views.urls import url
 from wallepb.v1 import project_pb2 as ppb
@@ -67,7 +68,9 @@ class ProjectPages:
             return TemplatePage("missing.html", "Projects", {"troubles": [MISSING]})
         listed, settings = await asyncio.gather(self._walle.projects(), self._walle.settings())
         shown = {
-            "projects": good(listed, pb.ListProjectsResponse()).projects,
+            "projects": listing(
+                good(listed, pb.ListProjectsResponse()).projects, views.PROJECT_COLUMNS, ["projects"], visit.query
+            ),
             "settings": good(settings, pb.GetSettingsResponse()),
             "troubles": troubles(listed, settings),
         }
@@ -122,7 +125,7 @@ class ProjectPages:
         over = (ppb.SCENARIO_STAGE_FINISHED, ppb.SCENARIO_STAGE_CANCELLED, ppb.SCENARIO_STAGE_REFUSED)
         listed = sorted(good(found, pb.ListScenariosResponse()).scenarios, key=lambda one: one.stage in over)
         shown = {
-            "scenarios": listed,
+            "scenarios": listing(listed, views.SCENARIO_COLUMNS, ["scenarios"], visit.query),
             "scenario_state": views.scenario_state,
             "may_order": may,
             "switches": views.switches(good(known, pb.ListHostsResponse()).hosts),

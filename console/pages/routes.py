@@ -9,6 +9,7 @@ from console.pages.events import EventPages
 from console.pages.find import FindPages
 from console.pages.hosts import HostPages
 from console.pages.instances import InstancePages
+from console.pages.many import ManyPages
 from console.pages.nodes import NodePages
 from console.pages.overview import Overview
 from console.pages.projects import ProjectPages
@@ -29,6 +30,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
         *EditPages(servers).routes(),
         *InstancePages(servers).routes(),
         *NodePages(servers).routes(),
+        *ManyPages(servers).routes(),
         *DisruptionPages(servers).routes(),
         *WindowPages(servers).routes(),
         *HostPages(servers).routes(),

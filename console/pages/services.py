@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as cpb
@@ -14,9 +15,10 @@ from console.views.disruptions import floors as floors_of
 from console.views.disruptions import held_of
 from console.views.disruptions import totals as totals_of
 from console.views.instances import last_output, moves_of, row
+from console.views.listing import listing
 from console.views.locations import LocationRow, answers_except_silent, locations
 from console.views.locations import silent as silent_in
-from console.views.readiness import SORTS, common_reasons, floor_of, is_lacking, unseen, wanted_of
+from console.views.readiness import COLUMNS, common_reasons, floor_of, is_lacking, unseen, wanted_of, worst_first
 from console.views.snapshots import squares
 from console.views.urls import url
 from console.views.words import seconds
@@ -26,6 +28,8 @@ from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
 
 _ROWS: Final = 50
+_MOST_BACK: Final = 40  # pages that the address of a page remembers, to go back to
+_CUT: Final = "-"  # in their place: there were more
 _LATELY_S: Final = 3_600.0
 _CHANGES: Final = 12
 _READINESS: Final = {
@@ -52,7 +56,9 @@ class ServicePages:
 
     async def all(self, visit: Visit) -> TemplatePage:
         """Each service with ready of wanted, those that lack the most first, or by another column."""
-        counted, budgets = await asyncio.gather(self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets())
+        counted, budgets, may = await asyncio.gather(
+            self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets(), self._may_pause()
+        )
         known = good(budgets, cpb.ListBudgetsResponse())
         floors, held = floors_of(known), held_of(known)
         counts = good(counted, pb.CountInstancesResponse())
@@ -60,24 +66,19 @@ class ServicePages:
         wanted = name.lower()
         groups = [one for one in counts.groups if wanted in one.key.lower()]
         lacks = {one.key: is_lacking(one, floors.get(one.key), held.get(one.key, 0)) for one in groups}
-        groups.sort(key=lambda one: (not lacks[one.key], *SORTS["lacking"](one)))
-        if (sort := visit.query.get("sort", "")) in SORTS:
-            groups.sort(key=SORTS[sort])
-        size = visit.number("show", 200, 5_000)
+        groups.sort(key=lambda one: (not lacks[one.key], *worst_first(one)))
         totals, silent = totals_of(known), silent_in(counted)
         shown = {
             "unseen": lambda one: unseen(one, totals, silent),
-            "services": groups[:size],
-            "total": len(groups),
-            "more": url("services", q=name, sort=sort, show=size * 5) if len(groups) > size else "",
+            "services": listing(groups, COLUMNS, ["services"], visit.query, ["q"]),
             "q": name,
-            "sort": sort,
             "is_new": bool(name) and all(one.key != name for one in counts.groups),
             "fault": "" if is_id(name) else ID_RULE,
             "floor_of": lambda one: floor_of(one, floors.get(one.key)),
             "wanted_of": wanted_of,
             "lacks": lacks,
             "has_nanny": self._nanny is not None,
+            "may_pause": may,
             "locations": locations(counted),
             "troubles": troubles(counted, *hidden_troubles(budgets)),
         }
@@ -153,6 +154,9 @@ class ServicePages:
         """Budgets of the CMS, for the floors; none without a CMS: the default budget applies then."""
         return await self._cms.budgets(service) if self._cms is not None else cpb.ListBudgetsResponse()
 
+    async def _may_pause(self) -> bool:
+        return self._nanny is not None and await self._nanny.may_pause_some()
+
     async def _roll_out(self, service: str) -> npb.GetServiceResponse | Trouble:
         """The roll-out that Nanny reports; empty: there is no Nanny."""
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
@@ -204,17 +208,24 @@ class ServicePages:
             revision_id=[given["revision"]] if "revision" in given else [],
             readiness=_READINESS.get(query.get("readiness", ""), pb.READINESS_FILTER_UNSPECIFIED),
         )
-        found = await self._registry.page(where, _ROWS, query.get("page", ""))
+        here, readiness = query.get("page", ""), query.get("readiness", "")
+        found = await self._registry.page(where, _ROWS, here)
         page = good(found, pb.FindInstancesResponse())
-        readiness = query.get("readiness", "")
+        way = [one for one in query.get("back", "").split(",") if one]  # tokens of the pages before, without the first
+        ahead = [*way, *([here] if here else [])]
+        if len(ahead) > _MOST_BACK:
+            ahead = [_CUT, *ahead[-_MOST_BACK:]]
+
+        def at(token: str, back: Sequence[str]) -> str:
+            return url("instances", **given, readiness=readiness, page=token, back=",".join(back))
+
         shown = {
             "rows": [row(one, visit.now_s) for one in page.instances],
             "given": given,
             "readiness": readiness if readiness in _READINESS else "",
-            "next_page": url("instances", **given, readiness=readiness, page=page.next_page_token)
-            if page.next_page_token
-            else "",
-            "is_first": not query.get("page"),
+            "next": at(page.next_page_token, ahead) if page.next_page_token else "",
+            "previous": at(way[-1] if way else "", way[:-1]) if here and way[-1:] != [_CUT] else "",
+            "first": at("", ()) if here else "",
             "locations": locations(found),
             "troubles": troubles(found),
         }

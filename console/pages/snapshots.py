@@ -12,6 +12,7 @@ from console.backends.servers import Servers
 from console.pages.orders import authorship, result_redirect
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
 from console.views import snapshots as views
+from console.views.listing import listing
 from console.views.rollouts import rollout_picture
 from console.views.urls import url
 from nannypb.v1 import service_pb2 as pb
@@ -60,7 +61,7 @@ class SnapshotPages:
         entries = good(history, pb.ListHistoryResponse()).entry
         back = views.way_back(found, entries)
         made = good(known, pb.ListSnapshotsResponse()).snapshot
-        rows, older = views.snapshot_rows(found, made, back)
+        rows, older = views.snapshot_rows(found, made, back, entries)
         active = views.active_of(found)
         shown = {
             "service": service,
@@ -89,31 +90,37 @@ class SnapshotPages:
         """Its instances with current and target; what activating it would change."""
         if self._nanny is None:
             return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
-        asked, listed, own, may = await asyncio.gather(
+        asked, listed, own, history, may = await asyncio.gather(
             self._nanny.service(service),
             self._nanny.instances(service, snapshot),
             self._nanny.snapshot(service, snapshot),
+            self._nanny.history(service),
             self._nanny.may(service),
         )
         found = good(asked, pb.GetServiceResponse()).service
         made = good(own, pb.GetSnapshotResponse()).snapshot
         answer = good(listed, pb.ListInstancesResponse())
+        state = next((one for one in found.snapshot if one.snapshot_id == made.id), None)
         shown = {
             "service": service,
             "snapshot": made.id or snapshot,
             "made": made,
+            "failed": views.failure_of(made.id, state, good(history, pb.ListHistoryResponse()).entry),
             "content": made.content[:_MOST_SHOWN].decode("utf-8", "replace"),
             "is_cut": len(made.content) > _MOST_SHOWN,
-            "state": next((one for one in found.snapshot if one.snapshot_id == made.id), None),
+            "state": state,
             "current_of": views.current_of,
             "target_of": views.target_of,
-            "instances": answer.instance,
+            "instances": listing(
+                answer.instance, views.INSTANCE_COLUMNS, ["services", service, "snapshots", snapshot], visit.query
+            ),
             "away": sorted(answer.missing.items()),
             "changes": await self._changes(self._nanny, service, found, made),
             "may_change": may[0],
             "targets": views.TARGETS[:3],
+            "targets_of_some": [(value, name) for value, name, _ in views.TARGETS[:3]],
             "short": views.short,
-            "troubles": troubles(asked, listed, own),
+            "troubles": troubles(asked, listed, own, history),
         }
         return TemplatePage("snapshot.html", f"{views.short(snapshot)} of {service}", shown, status_of(made.id, own))
 

@@ -19,6 +19,7 @@ class Visit:
 
     Attributes:
         path: decoded. query, form: first values only, stripped.
+        chosen: all values of the field `chosen`: rows of a list that were marked.
         now_s: Unix time, for ages.
         token: the person's own; empty: nobody signed in.
         flash: the result of the action before this page: (kind, text), kind "done" or "failed".
@@ -27,16 +28,12 @@ class Visit:
     path: str
     query: Mapping[str, str] = field(default_factory=dict)
     form: Mapping[str, str] = field(default_factory=dict)
+    chosen: Sequence[str] = ()
     now_s: float = 0.0
     token: str = ""
     flash: tuple[str, str] = ("", "")
     target: str = ""  # path and query as they came, to come back to
     jar: Jar | None = None  # its cookies; None: a live page is rendered again
-
-    def number(self, name: str, default: int, most: int) -> int:
-        """A number of the query within 1..most; anything else is the default."""
-        text = self.query.get(name, "")
-        return min(int(text), most) if re.fullmatch(r"[1-9]\d{0,6}", text) else default
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +105,16 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 def fields(encoded: bytes) -> dict[str, str]:
     """First values of a query or form. Raises Refused."""
+    return {name: values[0].strip() for name, values in _parse(encoded).items()}
+
+
+def chosen(encoded: bytes) -> list[str]:
+    """The rows that were marked, each once. Raises Refused."""
+    return list(dict.fromkeys(_parse(encoded).get("chosen", [])))
+
+
+def _parse(encoded: bytes) -> dict[str, list[str]]:
     try:
-        parsed = parse_qs(encoded.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
+        return parse_qs(encoded.decode("ascii"), keep_blank_values=True, max_num_fields=_MAX_FIELDS)
     except ValueError as error:
         raise BadPageRequest(400, f"cannot read the request: {error}") from error
-    return {name: values[0].strip() for name, values in parsed.items()}

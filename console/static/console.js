@@ -21,10 +21,12 @@ function apply(page, fragments) {
     const focused = old.contains(document.activeElement) ? pathTo(old, document.activeElement) : null;
     const opened = [...old.querySelectorAll("details")].map((one) => one.open);
     const scrolled = [...old.querySelectorAll(".scroll")].map((one) => one.scrollLeft);
+    const marked = new Set([...old.querySelectorAll("[name=chosen]:checked")].map((one) => one.value));
     const before = new Set([...old.querySelectorAll(PIECES)].map(content));
     fresh.querySelectorAll(PIECES).forEach((one) => { if (!before.has(content(one))) one.classList.add("changed"); });
     [...fresh.querySelectorAll("details")].forEach((one, at) => { one.open = opened[at] || false; });
     old.replaceWith(fresh);
+    fresh.querySelectorAll("[name=chosen]").forEach((one) => { one.checked = marked.has(one.value); });
     [...fresh.querySelectorAll(".scroll")].forEach((one, at) => { one.scrollLeft = scrolled[at] || 0; });
     if (focused) { const again = follow(fresh, focused); if (again) again.focus({ preventScroll: true }); }
   }
@@ -140,6 +142,8 @@ function show(opener) {
     one.querySelector("input").disabled = one.hidden;
     one.querySelector("input").checked = !one.hidden && one.dataset.choice === opener.dataset.choose;
   });
+  dialog.dataset.failed = opener.dataset.failed || "";
+  dialog.querySelectorAll("[type=checkbox]:required").forEach((one) => { one.checked = false; }); // asked each time
   dialog.dispatchEvent(new Event("change"));
   if (opener.dataset.action) dialog.querySelector("form").action = opener.dataset.action;
   const said = dialog.querySelector("[data-failed]");
@@ -149,16 +153,23 @@ function show(opener) {
   if (checked) checked.focus();
 }
 
-// A field that belongs to one choice is shown with that choice only.
+// A field that belongs to one choice is shown with that choice only; one that is about a failure, where there was one.
 document.addEventListener("change", (event) => {
+  if (event.target.matches("[data-all]")) return mark(event.target);
   const dialog = event.target.closest("dialog");
   if (!dialog) return;
   const chosen = dialog.querySelector("[name=target]:checked");
-  dialog.querySelectorAll("[data-with]").forEach((one) => {
-    one.hidden = !chosen || chosen.value !== one.dataset.with;
+  dialog.querySelectorAll("[data-with], [data-if]").forEach((one) => {
+    const isOther = one.dataset.with && (!chosen || chosen.value !== one.dataset.with);
+    one.hidden = Boolean(isOther || (one.dataset.if && !dialog.dataset[one.dataset.if]));
     one.querySelector("input").disabled = one.hidden;
   });
 }, true);
+
+// All rows of a table at once.
+function mark(all) {
+  all.closest("table").querySelectorAll("[name=chosen]").forEach((one) => { one.checked = all.checked; });
+}
 
 document.addEventListener("submit", (event) => {
   const form = event.target, dialog = form.closest("dialog");
@@ -202,4 +213,8 @@ document.addEventListener("keydown", (event) => {
   const typing = event.target.closest("input, textarea, select, dialog");
   const isFind = event.key === "/" ? !typing && !event.ctrlKey && !event.metaKey : event.key === "k" && (event.ctrlKey || event.metaKey) && !event.target.closest("dialog");
   if (isFind) { event.preventDefault(); document.getElementById("find").focus(); }
+  if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+  const pressed = { "?": "[data-dialog=keys]", n: "a[rel=next]", p: "a[rel=prev]" }[event.key];
+  const what = pressed && document.querySelector(pressed);
+  if (what) { event.preventDefault(); what.click(); }
 });

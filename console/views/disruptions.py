@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Final
 
 from cmspb.v1 import cms_pb2 as pb
+from console.views.listing import Column
 from console.views.problems import Problem
 from console.views.urls import url
 from console.views.words import plural, seconds, span, split_camel_case
@@ -26,6 +28,17 @@ class TaskRow:
     href: str
     what: str
     others: int = 0
+
+
+TASK_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda row: row.id),
+        "verdict": Column(lambda row: row.verdict),
+        "what": Column(lambda row: row.state.task.action),
+        "issuer": Column(lambda row: row.state.task.issuer),
+        "asked": Column(lambda row: seconds(row.state.create_time), most_first=True),
+    }
+)
 
 
 def task_rows(states: Iterable[pb.TaskState]) -> list[TaskRow]:
@@ -84,6 +97,17 @@ class BudgetRow:
     level: str
     word: str
     holders: list[IssuerHolding]
+
+
+BUDGET_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda row: row.service or row.name),
+        "state": Column(lambda row: row.word),
+        "available": Column(lambda row: row.state.available, most_first=True),
+        "floor": Column(lambda row: row.state.floor, most_first=True),
+        "left": Column(lambda row: row.left),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)

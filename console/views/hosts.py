@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
+from console.views.listing import Column
 from console.views.urls import url
 from console.views.words import plural, seconds, span
 from wallepb.v1 import host_pb2 as hpb
@@ -67,6 +69,31 @@ class HostRow:
     blocked: str
     waits: bool
     is_dead: bool
+
+
+HOST_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda row: row.name),
+        "state": Column(lambda row: row.word),
+        "use": Column(lambda row: row.state),
+        "project": Column(lambda row: row.host.project),
+        "rack": Column(lambda row: row.host.location.rack),
+        "switch": Column(lambda row: row.host.location.switch),
+    }
+)
+PROJECT_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {"name": Column(lambda one: one.project.id), "hosts": Column(lambda one: one.hosts, most_first=True)}
+)
+SCENARIO_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda one: one.id),
+        "state": Column(lambda one: scenario_state(one)[1]),
+        "switch": Column(lambda one: one.switch),
+        "hosts": Column(lambda one: len(one.host), most_first=True),
+        "by": Column(lambda one: one.by),
+        "asked": Column(lambda one: seconds(one.created), most_first=True),
+    }
+)
 
 
 def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] | None = None) -> HostRow:

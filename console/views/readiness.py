@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from console.views.instances import InstanceRow, LastOutput
+from console.views.listing import Column
 from console.views.problems import Problem, join_names
 from console.views.urls import url
 from console.views.words import number, plural, split_camel_case
@@ -35,14 +36,19 @@ def wanted_of(one: pb.InstanceCount) -> int:
     return one.total - one.not_wanted
 
 
-SORTS: Final[Mapping[str, Callable[[pb.InstanceCount], tuple[int, str]]]] = MappingProxyType(
-    {  # by the word of the query
-        "name": lambda one: (0, one.key),
-        "ready": lambda one: (-one.ready, one.key),
-        "lacking": lambda one: (one.ready - wanted_of(one), one.key),
-        "unreported": lambda one: (-one.unknown, one.key),
+COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {  # of services and nodes, by the word of the query
+        "name": Column(lambda one: one.key),
+        "ready": Column(lambda one: one.ready, most_first=True),
+        "lacking": Column(lambda one: wanted_of(one) - one.ready, most_first=True),
+        "unreported": Column(lambda one: one.unknown, most_first=True),
     }
 )
+
+
+def worst_first(one: pb.InstanceCount) -> tuple[int, str]:
+    """The key by which those that lack most stand first."""
+    return one.ready - wanted_of(one), one.key
 
 
 def floor_of(one: pb.InstanceCount, budgeted: int | None) -> int:
@@ -64,7 +70,7 @@ def lacking(
 ) -> list[pb.InstanceCount]:
     """Services that lack instances, those that lack the most first. `held`: instances that tasks of the CMS hold."""
     found = [one for one in counts if is_lacking(one, floors.get(one.key), held.get(one.key, 0))]
-    return sorted(found, key=lambda one: (one.ready - wanted_of(one), one.key))
+    return sorted(found, key=worst_first)
 
 
 def common_reasons(rows: Sequence[InstanceRow], counts: Iterable[pb.InstanceCount], missing: int) -> str:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from typing import Final
 
+from console.views.listing import Column
 from console.views.squares import MOST_SQUARES, Square, squares_of
 from console.views.urls import url
-from console.views.words import HASH_CHARS, seconds
+from console.views.words import HASH_CHARS, Moment, seconds
 from nannypb.v1 import service_pb2 as pb
 
 _LEVELS: Final = {
@@ -42,12 +44,29 @@ TARGETS: Final = (
     ("ACTIVE", "Active", "Rolled out batch by batch; the one that is active now becomes prepared."),
     ("DESTROYED", "Destroyed", "Removed from the nodes and from HQ, and then from this list."),
 )
+INSTANCE_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda one: (one.id, one.location)),
+        "current": Column(lambda one: one.state_name or one.state),
+        "target": Column(lambda one: one.target),
+        "node": Column(lambda one: one.node_name),
+        "serves": Column(lambda one: one.serving),
+    }
+)
 _MOST_OTHERS: Final = 30
 _HALF_WAY: Final = (
     pb.CURRENT_STATE_PARTIALLY_CREATED,
     pb.CURRENT_STATE_PARTIALLY_PREPARED,
     pb.CURRENT_STATE_BROKEN,
 )
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """That a snapshot did not become ACTIVE: why, and when."""
+
+    why: str
+    at: Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +83,7 @@ class SnapshotRow:
     target: str
     may_change: bool
     retry: str  # its target, where the work towards it failed; empty: there is nothing to do again
+    failed: Failure | None  # of its last roll-out, as long as none succeeded since
     way: str  # "back" or "on" for the previously active one: whether it is older or newer than the active one
     targets: str
     href: str
@@ -88,8 +108,27 @@ def way_back(service: pb.Service, history: Iterable[pb.HistoryEntry]) -> str:
     return next((one for one in reached if active and one != active and one in held), "")
 
 
+def failure_of(snapshot: str, state: pb.SnapshotState | None, history: Iterable[pb.HistoryEntry]) -> Failure | None:
+    """How its last roll-out failed; None: it did not, or there was none. `history`: newest first."""
+    order = state.order if state is not None else pb.Order()
+    if order.target == pb.TARGET_ACTIVE and order.outcome:
+        if order.outcome not in (pb.ORDER_OUTCOME_FAILED, pb.ORDER_OUTCOME_ROLLED_BACK):
+            return None
+        return Failure(order.message or _FAILED, order.end_time if order.HasField("end_time") else None)
+    for one in history:  # another target was ordered since
+        if one.snapshot_id == snapshot and "-> ACTIVE (" in one.what:
+            return None
+        if one.snapshot_id == snapshot and one.what.startswith("ACTIVATING ->") and one.what.endswith(_ENDED_BADLY):
+            return Failure(_FAILED, one.time)
+    return None
+
+
+_FAILED: Final = "it did not become ACTIVE"
+_ENDED_BADLY: Final = ("(failed)", "(aborted by people)")
+
+
 def snapshot_rows(
-    service: pb.Service, known: Sequence[pb.Snapshot], back: str = ""
+    service: pb.Service, known: Sequence[pb.Snapshot], back: str = "", history: Sequence[pb.HistoryEntry] = ()
 ) -> tuple[list[SnapshotRow], list[SnapshotRow]]:
     """Two lists of rows: HEAD, then snapshots with a state (the active one first); and older ones without a state."""
     made = {one.id: one for one in known}
@@ -98,8 +137,9 @@ def snapshot_rows(
     live = sorted(states, key=lambda one: (_rank(states[one]), _age(made.get(one))))
     listed = [head, *(one for one in live if one != head)] if head else live
     others = [one.id for one in known if one.id not in listed][:_MOST_OTHERS]
-    return [_row(service, one, made, states, head, back) for one in listed], [
-        _row(service, one, made, states, head, back) for one in others
+    failed = {one: failure_of(one, states.get(one), history) for one in (*listed, *others)}
+    return [_row(service, one, made, states, head, back, failed[one]) for one in listed], [
+        _row(service, one, made, states, head, back, failed[one]) for one in others
     ]
 
 
@@ -110,6 +150,7 @@ def _row(
     states: dict[str, pb.SnapshotState],
     head: str,
     back: str,
+    failed: Failure | None,
 ) -> SnapshotRow:
     state = states.get(snapshot)
     current = current_of(state)
@@ -127,6 +168,7 @@ def _row(
         target=target,
         may_change=may_change,
         retry=target if state is not None and has_failed(state) else "",
+        failed=failed,
         way=_way(service, snapshot, made) if may_change and snapshot == back else "",
         targets=" ".join(
             name for name, _, _ in TARGETS if name != target and (state is not None or name != "DESTROYED")

@@ -52,8 +52,8 @@ class Screen:
         ]
 
     async def dialogs(self) -> list[str]:
-        """The ids of the page's dialogs."""
-        found: list[str] = await self.page.evaluate("[...document.querySelectorAll('dialog')].map(one => one.id)")
+        """The ids of the page's own dialogs."""
+        found: list[str] = await self.page.evaluate("[...document.querySelectorAll('main dialog')].map(one => one.id)")
         return found
 
     async def open_dialog(self, name: str) -> None:

@@ -58,12 +58,12 @@ class FakeWalle:
         waits = self.scenario.host.add(name="host-02").task.add(cms="default", verdict=hpb.VERDICT_IN_PROCESS)
         waits.message = f"web has no room; bob holds rack-7 {HOSTILE}"
         self.scenario.host.add(name="host-04").by_hand.append("https://cms.example")
+        self.waves = self._in_waves()
 
-    def work_in_waves(self) -> None:
+    def _in_waves(self) -> ppb.Scenario:
         """A mass reboot by racks: one rack is over, a host of the next one failed, and it has stopped."""
-        one = self.scenario
-        one.ClearField("host")
-        one.kind, one.stage, one.switch = ppb.SCENARIO_KIND_REBOOT, ppb.SCENARIO_STAGE_PAUSED, ""
+        one = ppb.Scenario(id="kernel", by="bob", reason="new kernel")
+        one.kind, one.stage = ppb.SCENARIO_KIND_REBOOT, ppb.SCENARIO_STAGE_PAUSED
         one.wave_size, one.by_domain, one.message = "10%", "rack", "1 of 4 failed: host-03"
         for number in range(6):
             host = one.host.add(name=f"host-{number:02}", domain=f"rack-{number // 2}", operation_id=f"op-{number}")
@@ -71,6 +71,7 @@ class FakeWalle:
                 host.outcome = hpb.OUTCOME_DONE
         one.host[3].outcome, one.host[3].problem = hpb.OUTCOME_FAILED, f"kernel panic {HOSTILE}"
         one.host[4].operation_id = one.host[5].operation_id = ""
+        return one
 
     def methods(self) -> list[Method]:
         """What it serves."""
@@ -128,9 +129,10 @@ class FakeWalle:
         return pb.ListScenariosResponse(scenarios=[over], next_page_token=over.id)
 
     def _scenario(self, request: pb.GetScenarioRequest) -> pb.GetScenarioResponse:
-        if request.scenario != "s1-upgrade":
-            raise NotFound(f"scenario {request.scenario}: there is none")
-        return pb.GetScenarioResponse(scenario=self.scenario)
+        for one in (self.scenario, self.waves):
+            if one.id == request.scenario:
+                return pb.GetScenarioResponse(scenario=one)
+        raise NotFound(f"scenario {request.scenario}: there is none")
 
     def _ordering(self, request: Any, call: Call) -> Answer:
         access = call.access

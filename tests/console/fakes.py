@@ -26,6 +26,7 @@ from serving.rights.reach import SHOWN
 from serving.rights.rules import OPERATE, READ
 from tests.console.scene import HOSTILE
 
+_FAILED = npb.TARGET_ACTIVE, npb.ORDER_OUTCOME_ROLLED_BACK, f"3 failed, 2 allowed {HOSTILE}"
 NEW, OLD, BAD = "c0ffee" * 10, "0ddba11" * 9, "badbad" * 10
 
 
@@ -52,10 +53,12 @@ class FakeNanny:
 
     Attributes:
         orders: what came, in order, as (call, request).
+        refused: an instance for which it takes no target.
     """
 
     def __init__(self) -> None:
         self.orders: list[tuple[str, Any]] = []
+        self.refused = ""
         now = int(time.time())
         self.web = web = npb.Service(id="web", state=npb.SERVICE_STATE_ONLINE, head=NEW)
         active = web.snapshot.add(
@@ -73,6 +76,7 @@ class FakeNanny:
             target_set=_by("bob", now - 5_000),
         )
         broken.current_since.seconds = now - 4_000
+        broken.order.target, broken.order.outcome, broken.order.message = _FAILED
         self.snapshots = [
             npb.Snapshot(id=NEW, service_id="web", created=_by("cid", now - 100, "raise the memory"), instances=4),
             npb.Snapshot(id=BAD, service_id="web", created=_by("bob", now - 6_000, HOSTILE), instances=4),
@@ -112,7 +116,7 @@ class FakeNanny:
         table = ServiceTable("nanny.v1.NannyService")
         reads = {
             npb.GetServiceRequest: lambda r: npb.GetServiceResponse(service=self._known(r.service_id)),
-            npb.ListServicesRequest: lambda r: npb.ListServicesResponse(service=[self.web]),
+            npb.ListServicesRequest: self._page,
             npb.ListSnapshotsRequest: lambda r: npb.ListSnapshotsResponse(snapshot=self._made(r.service_id)),
             npb.GetSnapshotRequest: lambda r: npb.GetSnapshotResponse(snapshot=self._snapshot(r)),
             npb.ListInstancesRequest: lambda r: npb.ListInstancesResponse(
@@ -183,6 +187,12 @@ class FakeNanny:
         judged = run.judged.add(id="web-1", location="test", verdict="fell", message=HOSTILE, output=HOSTILE)
         judged.time.seconds = now - 300
 
+    def _page(self, request: npb.ListServicesRequest) -> npb.ListServicesResponse:
+        """`web` is on the second page."""
+        if request.page_token:
+            return npb.ListServicesResponse(service=[self.web])
+        return npb.ListServicesResponse(service=[npb.Service(id="idle")], next_page_token="idle")
+
     def _known(self, service: str) -> npb.Service:
         if service != "web":
             raise NotFound(f"service {service}: there is none")
@@ -209,7 +219,9 @@ class FakeNanny:
     def _handle(self, request: Any) -> None:
         if isinstance(request, npb.CreateSnapshotRequest) and b"bad" in request.content:
             raise invalid("content", "line 1: is no description")
-        if isinstance(request, npb.PauseActionsRequest):
+        if isinstance(request, npb.SetInstanceTargetRequest) and request.instance_id == self.refused:
+            raise invalid("instance_id", "is gone")
+        if isinstance(request, npb.PauseActionsRequest) and request.service_id == "web":
             self.web.paused.CopyFrom(request.by)
             self.web.paused.time.seconds = int(time.time())
         if isinstance(request, npb.ResumeActionsRequest):

@@ -12,7 +12,7 @@ from playwright.async_api import Browser, expect
 from nannypb.v1 import service_pb2 as npb
 from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.scene import Cloud, cloud, instance, report
-from tests.console.test_every_page import PAGES, whole_cloud
+from tests.console.test_every_page import PAGES, STATES, whole_cloud
 
 pytestmark = [needs_chromium, pytest.mark.long]
 
@@ -36,7 +36,7 @@ async def test_no_page_or_dialog_keeps_anybody_out_or_needs_to_be_pushed_sideway
     """Every address of the console (test_every_page.py) and each of its dialogs."""
     barriers: list[str] = []
     async with whole_cloud() as (at, _), screen(browser, at.base, width, color_scheme=scheme) as shown:
-        for path in (*(path for path, _ in PAGES.values()), "/services?q=shop", "/services/shop/edit", "/nothing"):
+        for path in (*(path for path, _ in PAGES.values()), *STATES):
             await shown.open(path)
             barriers += [f"{path}: {one}" for one in await shown.barriers()]
             barriers += [f"{path}: is too wide"] if await shown.is_too_wide() else []

@@ -38,6 +38,7 @@ PAGES: Final = {
     "/instances/{cluster}/{instance}": ("/instances/test/evil-1", "not ready, reported by its agent"),
     "/nodes": ("/nodes", "Guard"),
     "/nodes/{node}": ("/nodes/node-0", "cart-0"),
+    "/many/{kind}": ("/many/nodes?order=suspend&chosen=node-0", "nothing expires"),
     "/disruptions": ("/disruptions", "rack-7"),
     "/disruptions/{task}": ("/disruptions/reboot-1", "Held by"),
     "/windows": ("/windows", "project search"),
@@ -51,6 +52,12 @@ PAGES: Final = {
     "/events": ("/events", "expired"),
     "/signin": ("/signin", "Sign in"),
 }
+# Other states of these pages, with dialogs and tables that the first one lacks.
+STATES: Final = (
+    *("/services?q=shop", "/services/shop/edit", "/services?sort=-ready", "/scenarios/kernel", "/nothing"),
+    *(f"/services/web/snapshots/{BAD}", "/many/services?order=pause&chosen=web&chosen=cart"),
+    f"/many/instances?order=ACTIVE&service=web&snapshot={BAD}&chosen=test/web-0&chosen=test/web-2",
+)
 # By pattern: every order that a page can give, complete but for the rights.
 ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/services/{service}/target": [("/services/web/target", {"snapshot": BAD, "target": "ACTIVE", "comment": "x"})],
@@ -70,6 +77,11 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     ],
     "/nodes/{node}/suspend": [("/nodes/node-0/suspend", {"cluster": "test", "hours": "1", "reason": "x"})],
     "/nodes/{node}/resume": [("/nodes/node-0/resume", {"cluster": "test"})],
+    "/many/{kind}": [
+        ("/many/nodes", {"order": "suspend", "chosen": "node-1", "hours": "1", "reason": "x"}),
+        ("/many/services", {"order": "pause", "chosen": "web", "comment": "x"}),
+        ("/many/instances", {"order": "CREATED", "service": "web", "snapshot": OLD, "chosen": "test/web-1"}),
+    ],
     "/guard/{cluster}/{way}": [(f"/guard/HQ/{way}", {"reason": "x"}) for way in ("release", "force")],
     "/windows/{order}": [
         ("/windows/freeze", {"begin": "2026-12-05", "end": "2026-12-06", "reason": "x"}),
@@ -98,7 +110,7 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
     "/scenarios/{scenario}/agree": [("/scenarios/s1-upgrade/agree", {"project": "search", "reason": "x"})],
 }
 _SIGNING: Final = {"/signin", "/signout"}
-_OF_REGISTRY: Final = ("/services", "/instances", "/nodes", "/events", "/find")
+_OF_REGISTRY: Final = ("/services", "/instances", "/nodes", "/events", "/find", "/many/nodes")
 
 
 class Controllers:
@@ -161,6 +173,8 @@ async def test_every_page_shows_what_is_there_and_hostile_texts_stay_texts() -> 
             assert HOSTILE not in page.text, path
             assert wanted in page.text, path
             told += page.text
+        for path in STATES:
+            assert HOSTILE not in (await at.browser.get(path)).text, path
         assert HOSTILE in html.unescape(told)
 
 
@@ -219,7 +233,7 @@ async def test_every_order_reaches_its_server_where_nobody_asks_for_rights() -> 
             answer = await made.browser.submit(path, form)
             assert answer.status_code == 303, path
             assert "Nothing was done" not in await made.browser.flash(), path
-            is_hqs = path.startswith(("/nodes/", "/guard/"))
+            is_hqs = path.startswith(("/nodes/", "/guard/", "/many/nodes"))
             assert len(controllers.orders()) == before + (not is_hqs), path
 
 

@@ -10,12 +10,12 @@ import pytest
 
 from tests.console.firefox import firefox, needs_firefox
 from tests.console.scene import cloud, instance, report
-from tests.console.test_every_page import PAGES, whole_cloud
+from tests.console.test_every_page import PAGES, STATES, whole_cloud
 from tests.console.test_tls import secured
 
 pytestmark = [needs_firefox, pytest.mark.long, pytest.mark.timeout(900)]
 _ENTER: Final = "\ue007"  # as WebDriver names the key
-_DIALOGS: Final = "[...document.querySelectorAll('dialog')].map(one => one.id)"
+_DIALOGS: Final = "[...document.querySelectorAll('main dialog')].map(one => one.id)"
 _SHOW: Final = (
     "(name => {{ const one = document.getElementById(name);"
     " document.querySelector(`[data-dialog='${{name}}']`)?.click(); one.open || one.showModal(); }})({})"
@@ -27,7 +27,7 @@ _IS_TOO_WIDE: Final = "document.documentElement.scrollWidth > innerWidth"
 async def test_no_page_or_dialog_keeps_anybody_out_or_is_too_wide(width: int, *, is_dark: bool) -> None:
     found: list[str] = []
     async with whole_cloud() as (at, _), firefox(at.base, width, is_dark=is_dark) as shown:
-        for path, wanted in PAGES.values():
+        for path, wanted in (*PAGES.values(), *((path, "HQ") for path in STATES)):
             await shown.open(path)
             assert await shown.run("matchMedia('(prefers-color-scheme: dark)').matches") == is_dark
             assert await shown.run(f"document.body.textContent.includes({json.dumps(wanted)})"), path

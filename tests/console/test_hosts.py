@@ -255,8 +255,7 @@ async def test_work_on_a_switch_is_one_line_with_its_tasks_and_a_dark_rack_with_
 
 
 async def test_work_in_waves_shows_each_place_what_failed_and_the_ways_on(at: WithWalle) -> None:
-    at.walle.work_in_waves()
-    page = (await at.browser.get("/scenarios/s1-upgrade")).text
+    page = (await at.browser.get("/scenarios/kernel")).text
     assert HOSTILE not in page
     told = html.unescape(re.sub(r"<[^>]+>", "", page))
     assert "10% of all hosts at a time, of one rack. It stops once any failed in the first wave" in told
@@ -265,9 +264,9 @@ async def test_work_in_waves_shows_each_place_what_failed_and_the_ways_on(at: Wi
     assert kinds == [["done", "done"], ["failed", "done"], ["wait", "wait"]]
     assert f"kernel panic {HOSTILE}" in told
     assert re.findall(r'data-dialog="(continue|retry|pause)"', page) == ["continue", "retry"]
-    await at.browser.submit("/scenarios/s1-upgrade/steer", {"steering": "retry", "reason": "new kernel"})
+    await at.browser.submit("/scenarios/kernel/steer", {"steering": "retry", "reason": "new kernel"})
     [(name, sent)] = at.walle.orders
-    assert (name, sent.scenario, sent.steering) == ("SteerScenario", "s1-upgrade", pb.STEERING_RETRY)
+    assert (name, sent.scenario, sent.steering) == ("SteerScenario", "kernel", pb.STEERING_RETRY)
 
 
 async def test_a_project_says_how_its_repairs_are_bounded(at: WithWalle) -> None:

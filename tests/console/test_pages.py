@@ -106,7 +106,10 @@ async def test_the_hostile_text_is_shown_whole_where_it_belongs(at: Cloud) -> No
         ("/nodes/node-0/suspend", 405),
         ("/services/%3Cscript%3E", 404),
         ("/instances?page=nonsense", 200),
-        ("/services?show=999999999", 200),
+        ("/services?from=999999999", 200),
+        ("/services?from=-1&sort=nonsense", 200),
+        ("/many/nothing?order=suspend", 404),
+        ("/many/nodes?order=nothing", 400),
     ],
 )
 async def test_what_is_not_there_is_said_on_a_page(at: Cloud, path: str, status: int) -> None:
@@ -158,40 +161,30 @@ async def test_the_instances_of_a_filter_come_page_by_page(at: Cloud) -> None:
         seen += [part.partition('"')[0] for part in page.split('href="/instances/test/')[1:]]
         path = html.unescape(page.split('">Next page')[0].rpartition('href="')[2]) if "Next page" in page else ""
     assert seen == [f"many-{n:03}" for n in range(120)]
+    back = html.unescape(re.findall(r'rel="prev" href="([^"]*)"', page)[0])
+    page = (await at.browser.get(back)).text
+    assert "many-050" in page
+    assert "many-049" not in page
+    back = html.unescape(re.findall(r'rel="prev" href="([^"]*)"', page)[0])
+    assert back == "/instances?service=many"
 
 
-async def test_planned_work_is_begun_shown_and_ended(at: Cloud) -> None:
-    form = {"hours": "2", "reason": "new disks", "cluster": "test"}
-    assert (await at.browser.submit("/nodes/node-0/suspend", form)).status_code == 303
-    assert "Nothing on node-0 expires for 2 hours" in await at.browser.flash()
-    assert "new disks" in (await at.browser.get("/nodes/node-0")).text
-    assert "planned work on node-0" in (await at.browser.get("/")).text
-    await at.browser.submit("/nodes/node-0/resume", {"cluster": "test"})
-    assert "new disks" not in (await at.browser.get("/nodes/node-0")).text
-
-
-@pytest.mark.parametrize("form", [{}, {"hours": "0", "reason": "x"}, {"hours": "-1", "reason": "x"}, {"hours": "2"}])
-async def test_an_order_that_lacks_something_is_refused_and_nothing_is_stored(at: Cloud, form: dict[str, str]) -> None:
-    assert (await at.browser.submit("/nodes/node-0/suspend", form)).status_code == 400
-    assert not (await at.client.admin.list_suspensions()).suspensions
-
-
-async def test_the_guard_is_released_and_forced_with_a_reason(at: Cloud) -> None:
-    await at.browser.submit("/guard/HQ/force", {"reason": "rack move"})
-    guard = (await at.client.admin.get_guard()).guard
-    assert guard.override.kind == pb.GUARD_OVERRIDE_KIND_FORCE
-    assert guard.override.reason == "rack move"
-    assert "forced to hold" in (await at.browser.get("/")).text
-
-
-async def test_services_and_nodes_are_sorted_by_the_column_that_is_asked_for(at: Cloud) -> None:
-    for path, first in (
-        ("/services", "cart"),
-        ("/services?sort=name", "cart"),
-        ("/services?sort=ready", "web"),
-        ("/nodes?sort=name", "node-0"),
-    ):
-        page = (await at.browser.get(path)).text
-        assert re.findall(r'<th scope="row"><a href="[^"]*">([^<]*)</a>', page)[0] == first, path
-    page = (await at.browser.get("/services?sort=lacking&q=c")).text
-    assert 'aria-sort="descending"><a href="/services?q=c&amp;sort=lacking">Lacking</a>' in page
+async def test_planned_work_on_many_nodes_is_planned_then_begun_and_ended(at: Cloud) -> None:
+    await at.browser.submit("/nodes/node-2/suspend", {"hours": "1", "reason": "earlier", "cluster": "test"})
+    rows = "chosen=node-0&chosen=node-1&chosen=node-2&chosen=nowhere"
+    plan = re.sub(r"<[^>]+>", " ", (await at.browser.get(f"/many/nodes?order=suspend&{rows}")).text)
+    assert "For 2 of 4 nodes." in plan
+    assert re.search(r"node-1\s+test\s+1 of 3 instances ready\s+nothing expires", plan)
+    assert "it is under planned work already" in plan
+    assert "it has no instance" in plan
+    assert len((await at.client.admin.list_suspensions()).suspensions) == 1  # a plan orders nothing
+    both = ["node-0", "node-1"]
+    form = {"order": "suspend", "chosen": both, "hours": "2", "reason": "new disks"}
+    assert (await at.browser.submit("/many/nodes", {**form, "reason": ""})).status_code == 400
+    assert (await at.browser.submit("/many/nodes", form)).headers["location"] == "/nodes"
+    assert "Begin planned work: done for 2 nodes." in await at.browser.flash()
+    assert len((await at.client.admin.list_suspensions()).suspensions) == 3
+    await at.browser.submit("/many/nodes", {"order": "resume", "chosen": both})
+    assert [one.node_name for one in (await at.client.admin.list_suspensions()).suspensions] == ["node-2"]
+    await at.browser.submit("/many/nodes", {"order": "resume", "chosen": both})
+    assert "Nothing was done: choose rows" in await at.browser.flash()

@@ -9,11 +9,11 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 import pytest
 
-from console.views.snapshots import step_text
+from console.views.snapshots import failure_of, step_text
 from nannypb.v1 import service_pb2 as npb
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
 from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
@@ -328,11 +328,93 @@ async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
             assert nanny.orders == []
 
 
+async def test_a_failed_snapshot_is_marked_where_it_is_offered_and_asks_once_more(at: WithNanny) -> None:
+    head, active, failed = await at.elements()
+    assert "3 failed, 2 allowed" in failed
+    assert 'data-failed="3 failed, 2 allowed' in failed
+    assert "failed" not in head + active
+    page = (await at.browser.get(PAGE)).text
+    dialog = page[page.index('<dialog id="change"') :]
+    asked = re.findall(r'data-with="(\w+)"( data-if="failed")?><input type="checkbox" name="(\w+)" required>', dialog)
+    assert asked == [("ACTIVE", ' data-if="failed"', "again"), ("DESTROYED", "", "sure")]
+    assert 'data-if="failed"><input type="checkbox" name="again" required>' in page[page.index('<dialog id="roll"') :]
+    own = (await at.browser.get(f"{PAGE}/{BAD}")).text
+    assert "Its last roll-out" in own
+    assert 'data-with="ACTIVE"><input type="checkbox" name="again" required>' in own
+    assert "Its last roll-out" not in (await at.browser.get(f"{PAGE}/{OLD}")).text
+
+
+@pytest.mark.parametrize(
+    ("outcome", "history", "is_failed"),
+    [
+        (npb.ORDER_OUTCOME_FAILED, [], True),
+        (npb.ORDER_OUTCOME_ROLLED_BACK, [], True),
+        (npb.ORDER_OUTCOME_REACHED, ["ACTIVATING -> BROKEN (failed)"], False),
+        (npb.ORDER_OUTCOME_OPEN, ["ACTIVATING -> BROKEN (failed)"], False),
+        (None, ["ACTIVATING -> BROKEN (failed)", "ACTIVATING -> ACTIVE (done)"], True),
+        (None, ["ACTIVATING -> BROKEN (aborted by people)"], True),
+        (None, ["ACTIVATING -> ACTIVE (done)", "ACTIVATING -> BROKEN (failed)"], False),
+        (None, ["PREPARING -> PARTIALLY_PREPARED (failed)"], False),
+        (None, [], False),
+    ],
+)
+def test_a_snapshot_has_failed_until_a_roll_out_of_it_succeeds(
+    outcome: npb.OrderOutcome | None, history: list[str], *, is_failed: bool
+) -> None:
+    state = npb.SnapshotState(snapshot_id=BAD, order=npb.Order(target=npb.TARGET_PREPARED))
+    if outcome is not None:
+        state.order.target, state.order.outcome = npb.TARGET_ACTIVE, outcome
+    entries = [npb.HistoryEntry(what=what, snapshot_id=BAD) for what in history]  # newest first
+    assert (failure_of(BAD, state, entries) is not None) == is_failed
+    assert failure_of(OLD, None, entries) is None
+
+
+async def test_a_target_for_many_instances_is_planned_then_ordered_and_what_is_left_shown_again(at: WithNanny) -> None:
+    rows = ["test/web-0", "test/web-1", "test/web-2"]
+    own = {"order": "CREATED", "service": "web", "snapshot": OLD}
+    page = (await at.browser.get(f"{PAGE}/{OLD}")).text
+    assert [f"test/web-{n}" for n in range(3)] == re.findall(r'name="chosen" value="([^"]+)"', page)
+    plan = (await at.browser.get("/many/instances?" + urlencode({**own, "chosen": rows}, doseq=True))).text
+    assert "For 2 of 3 instances" in plan
+    assert "has no configuration yet" in plan
+    at.nanny.refused = "web-1"
+    answer = await at.browser.submit(
+        "/many/instances", {**own, "chosen": rows, "request_id": "form-1", "ticket": "T-1"}
+    )
+    orders = [(sent.instance_id, sent.target, sent.by.ticket) for _, sent in at.nanny.orders]
+    assert orders == [("web-0", npb.TARGET_CREATED, "T-1"), ("web-1", npb.TARGET_CREATED, "T-1")]
+    assert len({sent.request_id for _, sent in at.nanny.orders}) == 2
+    left = answer.headers["location"]
+    assert left == "/many/instances?" + urlencode({**own, "chosen": "test/web-1"})
+    assert "Done for 1 of 2 instances; not for web-1: instance_id: is gone" in await at.browser.flash()
+    assert "For 1 of 1 instance." in (await at.browser.get(left)).text
+
+
+async def test_actions_of_many_services_are_paused_and_resumed(at: WithNanny) -> None:
+    assert 'value="pause">Pause actions' in (await at.browser.get("/services")).text
+    plan = (await at.browser.get("/many/services?order=pause&chosen=web&chosen=idle&chosen=cart")).text
+    assert "For 2 of 3 services" in plan
+    assert "it is not Nanny" in plan
+    form = {"chosen": ["web", "idle"], "comment": "rack move"}
+    await at.browser.submit("/many/services", {"order": "pause", **form})
+    assert [(name, sent.service_id) for name, sent in at.nanny.orders] == [
+        ("PauseActions", "web"),
+        ("PauseActions", "idle"),
+    ]
+    assert "it is paused already" in (await at.browser.get("/many/services?order=pause&chosen=web")).text
+    assert "paused by console: rack move" in (await at.browser.get("/many/services?order=resume&chosen=web")).text
+
+
+async def test_problems_read_every_page_of_nannys_services(at: WithNanny) -> None:
+    at.nanny.web.stuck = "the content cannot be read"
+    assert "web is stuck" in (await at.browser.get("/")).text  # `web` is on the second page
+
+
 async def test_every_dialog_takes_a_ticket(at: WithNanny) -> None:
     page = (await at.browser.get("/services/web/snapshots")).text
     dialogs = re.findall(r'<dialog id="(\w+)".*?</dialog>', page, re.DOTALL)
     assert set(dialogs) >= {"roll", "retry", "change", "stop", "pause", "head"}
-    for dialog in re.findall(r"<dialog .*?</dialog>", page, re.DOTALL):
+    for dialog in re.findall(r"<dialog .*?</dialog>", page.partition("</main>")[0], re.DOTALL):
         assert 'name="ticket"' in dialog
     assert 'name="ticket"' in (await at.browser.get(f"/services/web/snapshots/{OLD}")).text
 

@@ -332,6 +332,8 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
     "POST /nodes/{node}/suspend": ("/nodes/n1/suspend", _SAID),
     "POST /nodes/{node}/resume": ("/nodes/n1/resume", _SAID),
     "POST /guard/{cluster}/{way}": ("/guard/test/release", _SAID),
+    "GET /many/{kind}": ("/many/nodes?order=suspend&chosen=n1", {}),
+    "POST /many/{kind}": ("/many/nodes", {**_SAID, "order": "suspend", "chosen": "n1"}),
     "GET /disruptions": ("/disruptions", {}),
     "GET /disruptions/{task}": ("/disruptions/task-n1", {}),
     "GET /windows": ("/windows", {}),
