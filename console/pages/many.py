@@ -97,7 +97,8 @@ class ManyPages:
             return Redirect(made.back[0], done=f"{made.title}: done for {plural(done, made.noun)}.")
         told = f"Done for {done} of {plural(len(made.of), made.noun)}; not for" if done else "Nothing was done:"
         others = f"; and {plural(len(left) - _NAMED, 'more')}" if len(said) > _NAMED else ""
-        others = f"; {plural(len(left) - len(said), 'other was', 'others were')} not tried" if is_away else others
+        if is_away and len(left) > len(said):
+            others = f"; {plural(len(left) - len(said), 'other was', 'others were')} not tried"
         own = {name: visit.form.get(name, "") for name in _OWN}
         to = url("many", kind, **own) + "".join(
             f"&chosen={quote(key, safe='')}" for key in {one.key: 0 for one in left}

@@ -11,10 +11,11 @@ from console.backends.servers import Servers
 from console.pages import orders
 from console.pages.hosts import host_of
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
-from console.views.instances import row
+from console.views.instances import COLUMNS, row
 from console.views.listing import listing
 from console.views.locations import answers_except_silent, locations, silent
-from console.views.readiness import COLUMNS, wanted_of, worst_first
+from console.views.readiness import COLUMNS as COUNTED
+from console.views.readiness import wanted_of, worst_first
 from console.views.urls import url
 from console.views.words import plural
 from hqpb.v1 import admin_pb2
@@ -48,7 +49,7 @@ class NodePages:
         groups = [one for one in good(counted, pb.CountInstancesResponse()).groups if wanted in one.key.lower()]
         groups.sort(key=worst_first)
         shown = {
-            "nodes": listing(groups, COLUMNS, ["nodes"], visit.query, ["q"]),
+            "nodes": listing(groups, COUNTED, ["nodes"], visit.query, ["q"]),
             "wanted_of": wanted_of,
             "q": wanted,
             "planned": _suspensions_by_node(planned),
@@ -74,7 +75,8 @@ class NodePages:
             "node": node,
             "all": groups[0] if groups else pb.InstanceCount(),
             "wanted": wanted_of(groups[0]) if groups else 0,
-            "rows": rows,
+            "instances": listing(rows, COLUMNS, ["nodes", node], visit.query),
+            "is_cut": len(rows) == _ROWS,
             "clusters": sorted({one.cluster for one in rows}),
             "planned": _suspensions_by_node(planned).get(node),
             "may_operate": await self._registry.may_operate(node),

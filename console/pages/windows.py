@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
+from operator import itemgetter
 from typing import Any, Final
 
 from cmspb.v1 import cms_pb2 as pb
@@ -13,6 +14,7 @@ from console.backends.controllers import CmsClient
 from console.backends.servers import Servers
 from console.pages import orders
 from console.site.visits import BadPageRequest, Redirect, Route, TemplatePage, Visit
+from console.views.listing import Column, listing
 from hqkinds.cms import WINDOWS
 
 _MISSING: Final = missing("CMS", "--cms")
@@ -34,10 +36,13 @@ class WindowPages:
         if self._cms is None:
             return TemplatePage("missing.html", "Windows", {"troubles": [_MISSING]})
         listed, may = await asyncio.gather(self._cms.windows(), self._cms.may_operate())
+        heads = WINDOWS.heads(wide=True)
+        rows = WINDOWS.rows(WINDOWS.items(good(listed, pb.ListWindowsResponse())), wide=True)
+        columns = {head.lower(): Column(itemgetter(at)) for at, head in enumerate(heads)}
         today = datetime.now(UTC).date()
         shown = {
-            "heads": WINDOWS.heads(wide=True),
-            "rows": WINDOWS.rows(WINDOWS.items(good(listed, pb.ListWindowsResponse())), wide=True),
+            "heads": heads,
+            "windows": listing(rows, columns, ["windows"], visit.query),
             "may_operate": may,
             "begin": today,
             "end": today + timedelta(days=_SUNDAY - today.weekday()),

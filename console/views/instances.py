@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 
 from console.backends.asking import Trouble
+from console.views.listing import Column
 from console.views.urls import url
 from console.views.words import Moment, absolute, lasting, plural, seconds, span, split_camel_case
 from hqpb.v1 import admin_pb2
@@ -40,6 +42,19 @@ class InstanceRow:
     wanted: str
     ready: Sequence[str]
     heard: Moment
+
+
+COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
+    {
+        "name": Column(lambda row: row.id),
+        "location": Column(lambda row: row.cluster),
+        "state": Column(lambda row: row.reason),
+        "service": Column(lambda row: row.service),
+        "revision": Column(lambda row: row.wanted),
+        "since": Column(lambda row: seconds(row.since), most_first=True),
+        "heard": Column(lambda row: seconds(row.heard), most_first=True),
+    }
+)
 
 
 def row(one: ipb.Instance, now_s: float = 0.0) -> InstanceRow:

@@ -1,61 +1,88 @@
-"""The screenshots of docs/console.md: `python -m tests.console.pictures docs/console` draws them anew."""
+"""The screenshots of docs/console.md: `python -m tests.console.pictures docs/console` draws them again.
+
+They show `make cloud TROUBLE=1`: every server is a process of its own, and what went wrong did go wrong.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import re
 import sys
+import tempfile
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from hqclient import Client
+from playwright.async_api import Browser
+
+from tests.acceptance.test_cloud import Running, Terminal, a_crashing_canary_stopped_itself, running_cloud
 from tests.console.chromium import chromium, screen
-from tests.console.fake_cms import FakeCms
-from tests.console.fake_walle import FakeWalle
-from tests.console.fakes import FakeNanny, serving
-from tests.console.scene import cloud, instance, report
 
 Scheme = Literal["light", "dark"]
-SHOTS: Final[tuple[tuple[str, str, Scheme, int], ...]] = (
-    ("problems", "/", "light", 1200),
-    ("instance", "/instances/test/cart-2", "dark", 1200),
-    ("snapshots", "/services/web/snapshots", "light", 1200),
-    ("task", "/disruptions/reboot-1", "light", 1200),
-    ("hosts", "/hosts", "light", 1200),
-    ("narrow", "/services/cart", "dark", 375),
+_HEIGHT: Final = 800
+
+
+class Shot(NamedTuple):
+    """A page, or one piece of it, as a file. `link`: followed first, by what its name begins with."""
+
+    name: str
+    path: str
+    scheme: Scheme = "light"
+    width: int = 1200
+    piece: str = ""
+    link: str = ""
+
+
+TROUBLE: Final = (
+    Shot("problems", "/"),
+    Shot("instance", "/services/shop", "dark", link="shop-east-1"),
+    Shot("snapshots", "/services/shop/snapshots"),
+    Shot("steps", "/services/shop/snapshots", piece="[data-live=rollout] section.card"),
+    Shot("task", "/scenarios/NET-7", link="the budgets and who holds them"),
+    Shot("hosts", "/hosts"),
+    Shot("narrow", "/services/web", "dark", 375),
+    Shot("many", "/many/nodes?order=suspend&chosen=north-n06&chosen=north-n07&chosen=north-n01"),
 )
+WAVES: Final = (Shot("waves", "/scenarios/kernel-6.12", piece="section:has(> h2:text-is('Waves'))"),)
 
 
 async def draw(folder: Path) -> None:
     """One file for each."""
     folder.mkdir(parents=True, exist_ok=True)
-    nanny = FakeNanny()
-    nanny.roll_out(11, failed=1, message="the next batch waits for approval of the CMS")
-    async with (
-        serving(nanny.methods()) as nannys,
-        serving(FakeCms().methods()) as cmss,
-        serving(FakeWalle().methods()) as walles,
-        cloud(
-            nanny=nannys,
-            cms=cmss,
-            walle=walles,
-        ) as at,
-        chromium() as browser,
-    ):
-        await _more(at.client)
-        for name, path, scheme, width in SHOTS:
-            async with screen(browser, at.base, width, color_scheme=scheme) as shown:
-                await shown.page.set_viewport_size({"width": width, "height": 800})
-                await shown.open(path)
-                await shown.page.screenshot(path=folder / f"{name}.png")
+    with tempfile.TemporaryDirectory() as directory:
+        async with running_cloud(Path(directory), "--trouble") as cloud, chromium() as browser:
+            await cloud.shows("Ctrl-C stops everything", 400)
+            addresses = dict(re.findall(r"^  (\w+) +(?:gRPC and HTTP )?(127\S+)", cloud.output(), re.MULTILINE))
+            await a_crashing_canary_stopped_itself(addresses["nanny"])
+            pages = f"http://{addresses['console']}"
+            for shot in TROUBLE:
+                await _draw(browser, pages, shot, folder)
+            await _stop_at_a_bad_kernel(cloud)
+            for shot in WAVES:
+                await _draw(browser, pages, shot, folder)
 
 
-async def _more(client: Client) -> None:
-    """Enough to look like a cloud."""
-    for service, size in (("api", 24), ("auth", 12), ("search", 40)):
-        made = [instance(f"{service}-{n:02}", service, f"node-{n % 8}", ("r7", "r8")) for n in range(size)]
-        await client.apply(made)
-        for number, one in enumerate(made):
-            await report(client, one, ready=not (service == "search" and number % 5 == 0), message="")
+async def _draw(browser: Browser, pages: str, shot: Shot, folder: Path) -> None:
+    async with screen(browser, pages, shot.width, color_scheme=shot.scheme) as shown:
+        await shown.page.set_viewport_size({"width": shot.width, "height": _HEIGHT})
+        await shown.open(shot.path)
+        if shot.link:
+            await shown.page.get_by_role("link", name=re.compile(f"^{re.escape(shot.link)}")).first.click()
+            await shown.page.wait_for_load_state("load")
+        what = shown.page.locator(shot.piece).first if shot.piece else shown.page
+        await what.screenshot(path=folder / f"{shot.name}.png")
+
+
+async def _stop_at_a_bad_kernel(cloud: Running) -> None:
+    """Once the rack is back and nobody holds a host, the reboots begin, and stop at a host that does not boot."""
+    terminal = Terminal(cloud.output())
+    for file in (cloud.data / "broken").iterdir():
+        file.unlink(missing_ok=True)
+    await terminal.ends("hqctl disruptions done move-east-n10")
+    await terminal.ends("walle scenarios cancel NET-7")
+    touch, add, get = terminal.commands(7)
+    await terminal.ends(touch)
+    await terminal.ends(add)
+    await terminal.tells(get, "stopped: 1 of 2 failed: east-n12")
 
 
 if __name__ == "__main__":

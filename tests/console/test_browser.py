@@ -168,6 +168,64 @@ async def test_a_failed_order_is_given_again_from_its_snapshot(browser: Browser)
         assert shown.faults == []
 
 
+async def test_rows_are_marked_planned_and_ordered_and_stay_marked_when_the_page_changes(
+    at: Cloud, browser: Browser
+) -> None:
+    async with screen(browser, at.base) as shown:
+        await shown.open("/nodes?sort=name")
+        await shown.page.get_by_label("Choose node-1").check()
+        await shown.page.get_by_label("Choose node-3").check()
+        await at.client.apply([instance("late-1", "late", "node-9")])
+        await shown.see("node-9")
+        await expect(shown.page.locator("[name=chosen]:checked")).to_have_count(2)
+        await shown.page.get_by_role("button", name="Show what it would do").click()
+        await shown.see("For 2 of 2 nodes.")
+        await shown.page.get_by_label("Why").fill("new switch")
+        await shown.page.get_by_role("button", name="Order it for 2 nodes").click()
+        await shown.see("Begin planned work: done for 2 nodes.")
+        held = (await at.client.admin.list_suspensions()).suspensions
+        assert sorted(one.node_name for one in held) == ["node-1", "node-3"]
+        await shown.page.get_by_label("Choose all of this page").check()
+        await expect(shown.page.locator("[name=chosen]:checked")).to_have_count(5)
+        assert shown.faults == []
+
+
+async def test_a_snapshot_that_failed_is_activated_only_by_who_says_so_again(browser: Browser) -> None:
+    async with whole_cloud() as (at, nanny), screen(browser, at.base) as shown:
+        await shown.open("/services/web/snapshots")
+        element = shown.page.locator("li.snapshot").filter(has_text="3 failed, 2 allowed")
+        await element.get_by_role("button", name="Change…").click()
+        dialog = shown.page.locator("dialog[open]")
+        again = dialog.get_by_label("Activate it although it failed")
+        await expect(again).to_be_hidden()
+        await dialog.locator("input[value=ACTIVE]").check()
+        await dialog.get_by_role("button", name="Apply").click()
+        await expect(again).to_be_visible()
+        assert nanny.orders == []
+        await again.check()
+        await dialog.get_by_role("button", name="Apply").click()
+        await shown.see("It is handled in order")
+        [(name, sent)] = nanny.orders
+        assert (name, sent.target) == ("SetTarget", npb.TARGET_ACTIVE)
+        assert shown.faults == []
+
+
+async def test_keys_are_listed_and_lead_through_the_pages_of_a_list(at: Cloud, browser: Browser) -> None:
+    await at.client.apply([instance(f"many-{n:03}", f"many-{n:03}", "node-9") for n in range(150)])
+    async with screen(browser, at.base) as shown:
+        await shown.open("/services?sort=name")
+        keys = shown.page.keyboard
+        await keys.press("?")
+        await shown.see("the next page of a list")
+        assert await shown.barriers() == []
+        await keys.press("Escape")
+        await keys.press("n")
+        await shown.page.wait_for_url("**/services?sort=name&from=101")
+        await keys.press("p")
+        await shown.page.wait_for_url("**/services?sort=name")
+        assert shown.faults == []
+
+
 @pytest.mark.parametrize("key", ["/", "Control+k"])
 async def test_a_key_goes_to_the_search(at: Cloud, browser: Browser, key: str) -> None:
     async with screen(browser, at.base) as shown:

@@ -28,8 +28,10 @@ _PATIENCE_S = 30.0
 
 
 @asynccontextmanager
-async def recorder_process(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[Program]:
-    """A recorder of the location `ams`."""
+async def recorder_process(
+    directory: Path, hq: Registry, number: int = 1, *, is_killed: bool = False
+) -> AsyncIterator[Program]:
+    """A recorder of the location `ams`. `is_killed`: at the end, by SIGKILL."""
     flags = ("--location", f"ams={hq.grpc}", "--dir", str(directory / "record"))
     recorder = Program(
         "recorder.main",
@@ -40,13 +42,18 @@ async def recorder_process(directory: Path, hq: Registry, number: int = 1) -> As
         await recorder.start()
         yield recorder
     finally:
-        await recorder.terminate()
+        await (recorder.kill() if is_killed else recorder.terminate())
 
 
 @asynccontextmanager
-async def recording(directory: Path, hq: Registry, number: int = 1) -> AsyncIterator[HistoryServiceStub]:
+async def recording(
+    directory: Path, hq: Registry, number: int = 1, *, is_killed: bool = False
+) -> AsyncIterator[HistoryServiceStub]:
     """The calls of one."""
-    async with recorder_process(directory, hq, number) as recorder, aio.insecure_channel(recorder.grpc) as channel:
+    async with (
+        recorder_process(directory, hq, number, is_killed=is_killed) as recorder,
+        aio.insecure_channel(recorder.grpc) as channel,
+    ):
         yield HistoryServiceStub(channel)
 
 
@@ -105,9 +112,12 @@ async def test_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: R
 
 
 @pytest.mark.long
-async def test_changes_during_a_stop_are_dated_when_found_after_a_gap(tmp_path: Path, hq: Registry) -> None:
+@pytest.mark.parametrize("is_killed", [False, True])
+async def test_changes_during_a_stop_are_dated_when_found_after_a_gap(
+    tmp_path: Path, hq: Registry, *, is_killed: bool
+) -> None:
     await hq.put("web-1")
-    async with recording(tmp_path, hq) as history:
+    async with recording(tmp_path, hq, is_killed=is_killed) as history:
         await events(history, 1)
     await asyncio.sleep(0.01)
     stopped = time.time()
