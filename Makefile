@@ -35,9 +35,9 @@ etcd: ## Build a current etcd for `hq dev` and the tests into .venv (needs Go; L
 		CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags='-s -w' -o $$out . && $$out --version
 
 .PHONY: run
-run: ## Start an HQ with its own etcd, and the console, on this machine (Ctrl-C stops both)
+run: ## Start an HQ with its own etcd, and the console, on this machine (RECORDER=1: a recorder, too; Ctrl-C stops them)
 	@$(bootstrap) run
-	@exec $(VENV)/python -m tools.run
+	@exec $(VENV)/python -m tools.run $(if $(RECORDER),--recorder)
 
 .PHONY: cloud
 cloud: ## Three locations, CMS, Nanny, Wall-E, console and gateways over simulated instances (TROUBLE=1: broken; Ctrl-C stops it)

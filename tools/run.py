@@ -1,4 +1,6 @@
-"""`make run`: an HQ with its own etcd, and the console. Both end with this process, however it ends."""
+"""`make run`: an HQ with its own etcd, and the console; a recorder with `--recorder`. All end with this process,
+however it ends.
+"""
 
 from __future__ import annotations
 
@@ -13,17 +15,19 @@ from typing import Final
 from store.embedded.etcd_parent import die_with_parent
 
 _PARTS: Final = {"HQ": ("hq.main", "dev"), "the console": ("console.main", "serve", "--log-level", "warning")}
+_RECORDER: Final = ("recorder.main", "serve", "--log-level", "warning")
+_RECORDER_AT: Final = "127.0.0.1:7871"
 _GRACE_S: Final = 20.0
 _POLL_S: Final = 0.2
 
 
 async def run() -> int:
-    """Start both; when one has ended, a signal has come, or make is gone, end the others. Return the exit code."""
+    """Start all; when one has ended, a signal has come, or make is gone, end the others. Return the exit code."""
     told = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             asyncio.get_running_loop().add_signal_handler(number, told.set)
-    parts = {name: await _start(*words) for name, words in _PARTS.items()}
+    parts = {name: await _start(*words) for name, words in _parts().items()}
     ends = [asyncio.create_task(each) for each in (told.wait(), _until_orphaned(), *(p.wait() for p in parts.values()))]
     await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
     ended = {name: part.returncode for name, part in parts.items() if part.returncode is not None}
@@ -33,6 +37,14 @@ async def run() -> int:
     for task in ends:
         task.cancel()
     return max(map(abs, ended.values()), default=0)
+
+
+def _parts() -> dict[str, tuple[str, ...]]:
+    if "--recorder" not in sys.argv:
+        return _PARTS
+    at, directory = os.environ.get("HQ_RECORDER_GRPC", _RECORDER_AT), os.environ.get("HQ_RECORDER_DIR", ".hq-record")
+    console = (*_PARTS["the console"], "--recorder", at)
+    return {**_PARTS, "the recorder": (*_RECORDER, "--dir", directory), "the console": console}
 
 
 async def _start(*words: str) -> Process:

@@ -59,7 +59,7 @@ class EditPages:
         return self._page(service, head, head.content, may_change=may[0], found=troubles(asked), asked=asked)
 
     async def send(self, visit: Visit, service: str) -> TemplatePage | Redirect:
-        """Compare with HEAD and check; store only what was compared."""
+        """Check, compare with HEAD; store only what was compared."""
         back = url("services", service, "snapshots")
         if self._nanny is None:
             return result_redirect(back, missing("Nanny", "--nanny"), "")
@@ -75,6 +75,10 @@ class EditPages:
         )
         failed: Trouble | None = None
         step = visit.form.get("step")
+        if step == "check":  # while it is typed
+            request.validate_only = True
+            refused = await self._nanny.order("CreateSnapshot", request)
+            return Redirect(url("services", service, "edit"), failed=refused.text if refused is not None else "")
         if step in ("store", "prepare") and visit.form.get("compared") == content_mark(content):
             failed = await self._head_by_now(self._nanny, request) or await self._nanny.order("CreateSnapshot", request)
             if failed is None and step == "prepare":

@@ -24,7 +24,8 @@ from hqpb.v1 import service_pb2 as pb
 from nannypb.v1 import service_pb2 as npb
 from wallepb.v1 import service_pb2 as wpb
 
-_MOST: Final = 40
+_MOST: Final = 10  # causes at once; the others are folded
+_MOST_LISTED: Final = 200
 _EXPLAINED: Final = 8  # services whose instances are asked for their reasons
 _SAMPLE: Final = 25
 _MOST_NAMED: Final = 200  # services in one filter
@@ -82,7 +83,8 @@ class Overview:
         )
         shown = {
             "problems": found[:_MOST],
-            "more": max(0, len(found) - _MOST),
+            "others": found[_MOST:_MOST_LISTED],
+            "more": max(0, len(found) - _MOST_LISTED),
             "acute": sum(one.level == "bad" for one in found),
             "totals": None if isinstance(counted, Trouble) else readiness.totals(counts.groups),
             "is_denied": isinstance(counted, Trouble) and counted.kind == "denied",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from console.backends.servers import Servers
+from console.pages.attributes import AttributePages
 from console.pages.disruptions import DisruptionPages
 from console.pages.editing import EditPages
 from console.pages.events import EventPages
@@ -28,6 +29,7 @@ def routes(servers: Servers, *, is_open: bool) -> list[Route]:
         *ServicePages(servers).routes(),
         *SnapshotPages(servers).routes(),
         *EditPages(servers).routes(),
+        *AttributePages(servers).routes(),
         *InstancePages(servers).routes(),
         *NodePages(servers).routes(),
         *ManyPages(servers).routes(),

@@ -24,6 +24,7 @@ _ORDERS: Final = {
     "resume": ("ResumeActions", pb.ResumeActionsRequest, "Actions go on."),
     "promote": ("PromoteRollout", pb.PromoteRolloutRequest, "The roll-out goes on with its next step."),
     "abort": ("AbortRollout", pb.AbortRolloutRequest, "The roll-out is being ended: it counts as failed."),
+    "delete": ("DeleteService", pb.DeleteServiceRequest, "The service is deleted, with its snapshots and history."),
     "stop": ("StopService", pb.StopServiceRequest, "The service is being switched off."),
 }
 
@@ -172,7 +173,7 @@ class SnapshotPages:
         return await self._order(url("services", service, "snapshots", snapshot), "SetInstanceTarget", request, said)
 
     async def order(self, visit: Visit, service: str, order: str) -> Redirect:
-        """Pause, resume or stop the service; promote or abort the roll-out and the step that the form names."""
+        """Pause, resume, stop or delete the service; promote or abort the roll-out and the step that the form names."""
         if order not in _ORDERS:
             raise BadPageRequest(404, f"order: choose one of {', '.join(_ORDERS)}")
         name, kind, said = _ORDERS[order]
@@ -181,7 +182,9 @@ class SnapshotPages:
         )
         if isinstance(request, (pb.PromoteRolloutRequest, pb.AbortRolloutRequest)):
             request.order_id, request.step_number = visit.form.get("order_id", ""), _step_number(visit)
-        return await self._order(url("services", service, "snapshots"), name, request, said)
+        here = url("services", service, "snapshots")
+        answer = await self._order(here, name, request, said)
+        return Redirect("/services", done=answer.done) if order == "delete" and answer.done else answer
 
     async def head(self, visit: Visit, service: str) -> Redirect:
         """Whether activating a snapshot makes it HEAD."""

@@ -199,6 +199,25 @@ async function send(form, dialog) {
   if (field && field.focus) field.focus();
 }
 
+// A description is checked while it is typed: what Nanny says of it stands below.
+const edited = document.querySelector("textarea[data-check]");
+const CHECK_MS = 700;
+let checks = 0, checking = 0;
+if (edited) edited.addEventListener("input", () => { clearTimeout(checking); checking = setTimeout(check, CHECK_MS); });
+
+async function check() {
+  const mine = ++checks, body = new URLSearchParams(new FormData(edited.form));
+  body.set("step", "check");
+  let text = "";
+  try {
+    const answer = await fetch(edited.form.action, { method: "POST", body, headers: { "x-dialog": "1" } });
+    text = await answer.text();
+    if (answer.ok) text = text.startsWith("/signin") ? "" : "Nanny takes it.";
+  } catch { /* not checked now: it is before it is stored */ }
+  const said = document.getElementById(edited.dataset.check);
+  if (mine === checks && said.textContent !== text) said.textContent = text;
+}
+
 function go(to) {
   if (to.pathname + to.search !== location.pathname + location.search) return location.assign(to);
   location.hash = to.hash; // an address that differs in this alone is not loaded again

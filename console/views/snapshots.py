@@ -247,10 +247,14 @@ def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
 
 
 def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
-    """Return what activating `new` would change, as lines of a unified diff, each with its kind; at most 2,000."""
-    before, after = (one.content.decode("utf-8", "replace").splitlines() for one in (old, new))
-    lines = _unified(before, after, short(old.id), short(new.id))
-    return list(islice(lines, _MOST_LINES))
+    """Return what activating `new` would change."""
+    texts = (one.content.decode("utf-8", "replace") for one in (old, new))
+    return text_difference(*texts, short(old.id), short(new.id))
+
+
+def text_difference(old: str, new: str, old_name: str = "now", new_name: str = "then") -> list[tuple[str, str]]:
+    """Lines of a unified diff, each with its kind; at most 2,000."""
+    return list(islice(_unified(old.splitlines(), new.splitlines(), old_name, new_name), _MOST_LINES))
 
 
 def _unified(old: Sequence[str], new: Sequence[str], old_name: str, new_name: str) -> Iterator[tuple[str, str]]:

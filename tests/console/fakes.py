@@ -61,6 +61,7 @@ class FakeNanny:
         self.refused = ""
         now = int(time.time())
         self.web = web = npb.Service(id="web", state=npb.SERVICE_STATE_ONLINE, head=NEW)
+        web.info.description, web.info.rollout.max_unavailable = HOSTILE, "10%"
         active = web.snapshot.add(
             snapshot_id=OLD,
             current=npb.CURRENT_STATE_ACTIVE,
@@ -131,6 +132,7 @@ class FakeNanny:
             npb.SetInstanceTargetRequest: (npb.SetInstanceTargetResponse, UPLOAD),
             npb.StopServiceRequest: (npb.StopServiceResponse, UPLOAD),
             npb.UpdateServiceRequest: (npb.UpdateServiceResponse, UPLOAD),
+            npb.DeleteServiceRequest: (npb.DeleteServiceResponse, UPLOAD),
             npb.CreateSnapshotRequest: (npb.CreateSnapshotResponse, UPLOAD),
             npb.CreateServiceRequest: (npb.CreateServiceResponse, UPLOAD),
             npb.PauseActionsRequest: (npb.PauseActionsResponse, OPERATE),
@@ -212,7 +214,8 @@ class FakeNanny:
         def run(request: Any, call: Call) -> Answer:
             self.orders.append((type(request).__name__.removesuffix("Request"), request))
             self._handle(request)
-            return MessageAnswer(answer() if answer is npb.CreateSnapshotResponse else answer(service=self.web))
+            has_service = "service" in answer.DESCRIPTOR.fields_by_name
+            return MessageAnswer(answer(service=self.web) if has_service else answer())
 
         return run
 

@@ -32,6 +32,7 @@ PAGES: Final = {
     "/services": ("/services", "below its floor"),
     "/services/{service}": ("/services/cart", "readiness check failed"),
     "/services/{service}/edit": ("/services/web/edit", "memory: 2"),
+    "/services/{service}/attributes": ("/services/web/attributes", "max_unavailable: 10%"),
     "/services/{service}/snapshots": ("/services/web/snapshots", "DEACTIVATE_PENDING"),
     "/services/{service}/snapshots/{snapshot}": (f"/services/web/snapshots/{OLD}", "HOOK_SEMI_FAILED"),
     "/instances": ("/instances?service=mail", "never reported"),
@@ -67,13 +68,19 @@ ORDERS: Final[dict[str, list[tuple[str, dict[str, str]]]]] = {
             {"step": "store", "content": "memory: 4", "head": NEW, "compared": content_mark(b"memory: 4\n")},
         )
     ],
+    "/services/{service}/attributes": [
+        (
+            "/services/web/attributes",
+            {"step": "store", "content": "{}", "info_version": "0", "compared": content_mark(b"{}")},
+        )
+    ],
     "/services/{service}/attributes/head": [("/services/web/attributes/head", {"set": "on", "info_version": "0"})],
     "/services/{service}/snapshots/{snapshot}/target": [
         (f"/services/web/snapshots/{OLD}/target", {"instance": "web-1", "location": "test", "target": "PREPARED"})
     ],
     "/services/{service}/actions/{order}": [
         (f"/services/web/actions/{order}", {"comment": "x", "order_id": "order-7", "step": "3"})
-        for order in ("pause", "resume", "promote", "abort", "stop")
+        for order in ("pause", "resume", "promote", "abort", "stop", "delete")
     ],
     "/nodes/{node}/suspend": [("/nodes/node-0/suspend", {"cluster": "test", "hours": "1", "reason": "x"})],
     "/nodes/{node}/resume": [("/nodes/node-0/resume", {"cluster": "test"})],

@@ -48,6 +48,15 @@ async def test_what_crashed_is_counted_over_all_instances_on_the_first_page_and_
     assert "50 instances" not in first + own
 
 
+async def test_ten_causes_are_shown_and_the_others_counted(at: Cloud) -> None:
+    names = [f"lost-{n:02}" for n in range(12)]
+    await at.client.apply([instance(f"{name}-1", name, f"rack-{name}") for name in names])
+    first, folded, rest = (await at.browser.get("/")).text.partition("<details><summary>and 5 more causes</summary>")
+    assert folded  # with cart, evil and mail
+    assert len(re.findall(r'<li class="(?:bad|warn|note)">', first)) == 10
+    assert sum(f"{name}: 0 of 1" in first + rest for name in names) == 12
+
+
 async def test_a_service_that_was_stopped_is_a_state_and_no_problem(at: Cloud) -> None:
     stopped = [instance(f"idle-{n}", "idle", "node-8") for n in range(3)]
     for one in stopped:

@@ -405,6 +405,47 @@ async def test_actions_of_many_services_are_paused_and_resumed(at: WithNanny) ->
     assert "paused by console: rack move" in (await at.browser.get("/many/services?order=resume&chosen=web")).text
 
 
+async def test_attributes_are_shown_changed_over_the_version_that_was_read_and_faults_are_said(at: WithNanny) -> None:
+    at.nanny.web.info_version = 7
+    page = html.unescape((await at.browser.get("/services/web/attributes")).text)
+    assert "max_unavailable: 10%" in page
+    form = {"info_version": "7", "content": "description: calm\r\nrollout: {max_unavailable: 20%, roll_back: true}"}
+    compared = (await at.browser.submit("/services/web/attributes", {**form, "step": "compare"})).text
+    assert re.search(r'class="added">\+  max_unavailable: 20%', compared)
+    found = re.search(r'name="compared" value="(\w+)"', compared)
+    assert found is not None
+    other = await at.browser.submit("/services/web/attributes", {**form, "step": "store", "compared": "other"})
+    assert other.status_code == 200
+    assert at.nanny.orders == []
+    await at.browser.submit("/services/web/attributes", {**form, "step": "store", "compared": found[1]})
+    [(name, sent)] = at.nanny.orders
+    assert (name, sent.info_version, sent.info.rollout.max_unavailable) == ("UpdateService", 7, "20%")
+    assert (sent.info.rollout.roll_back, sent.info.description) == (True, "calm")
+    for wrong, said in (("rollout: [", "line \\d"), ("colour: red", "colour"), ("- a", "name: value")):
+        page = (await at.browser.submit("/services/web/attributes", {**form, "content": wrong, "step": "compare"})).text
+        assert f"{wrong}</textarea>" in page
+        assert re.search(rf'role="alert">[^<]*{said}', page)
+
+
+async def test_a_service_that_is_offline_can_be_deleted(at: WithNanny) -> None:
+    assert 'data-dialog="delete"' not in (await at.browser.get(PAGE)).text
+    at.nanny.web.state = npb.SERVICE_STATE_OFFLINE
+    assert 'data-dialog="delete"' in (await at.browser.get(PAGE)).text
+    answer = await at.browser.submit("/services/web/actions/delete", {"comment": "moved", "ticket": "OPS-8"})
+    assert answer.headers["location"] == "/services"
+    [(name, sent)] = at.nanny.orders
+    assert (name, sent.service_id, sent.by.ticket) == ("DeleteService", "web", "OPS-8")
+
+
+async def test_a_description_is_checked_while_it_is_typed(at: WithNanny) -> None:
+    for content, status, said in (("memory: 4", 200, "/services/web/edit"), ("bad: [", 409, "line 1: is no descr")):
+        form = {"content": content, "head": NEW, "step": "check"}
+        answer = await at.browser.submit("/services/web/edit", form, **{"x-dialog": "1"})
+        assert answer.status_code == status
+        assert said in answer.text
+    assert all(sent.validate_only for _, sent in at.nanny.orders)
+
+
 async def test_problems_read_every_page_of_nannys_services(at: WithNanny) -> None:
     at.nanny.web.stuck = "the content cannot be read"
     assert "web is stuck" in (await at.browser.get("/")).text  # `web` is on the second page

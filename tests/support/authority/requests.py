@@ -321,6 +321,11 @@ CONSOLE: Final[dict[str, tuple[str, dict[str, str]]]] = {
         "/services/web/attributes/head",
         {**_SAID, "set": "on", "info_version": "999"},
     ),
+    "GET /services/{service}/attributes": ("/services/web/attributes", {}),
+    "POST /services/{service}/attributes": (
+        "/services/web/attributes",
+        {**_SAID, "step": "store", "content": "{}", "compared": content_mark(b"{}"), "info_version": "999"},
+    ),
     "GET /services/{service}/edit": ("/services/web/edit", {}),
     "POST /services/{service}/edit": (
         "/services/web/edit",
