@@ -58,6 +58,19 @@ class RegistryClient:
         """How many instances there are, and how many are ready."""
         return self._with_staleness(await self._patience.run_call(lambda: self._client.count(where, by=by)))
 
+    async def counts_by_location(
+        self, by: pb.CountGroup, where: pb.InstanceFilter
+    ) -> tuple[pb.CountInstancesResponse | Trouble, dict[str, Sequence[pb.InstanceCount]]]:
+        """The counts of all locations together, and those of each that answers."""
+        whole = await self.counts(by, where)
+        sources = () if isinstance(whole, Trouble) else whole.sources
+        names = [one.cluster for one in sources if one.replica or not one.error]
+        if isinstance(whole, Trouble) or len(names) == 1:
+            return whole, {name: whole.groups for name in names if not isinstance(whole, Trouble)}
+        found = await asyncio.gather(*(self.counts(by, _in_cluster(where, name)) for name in names))
+        parts = zip(names, found, strict=True)
+        return whole, {name: one.groups for name, one in parts if not isinstance(one, Trouble)}
+
     async def page(self, where: pb.InstanceFilter, size: int, token: str = "") -> pb.FindInstancesResponse | Trouble:
         """One page of instances, in order of their ids."""
         request = pb.FindInstancesRequest(filter=where, page_size=size, page_token=token)
@@ -132,6 +145,12 @@ class RegistryClient:
         if not self._locations:
             return {cluster or _ONLY: self._client}
         return {n: c for n, c in self._locations.items() if cluster in ("", n)}
+
+
+def _in_cluster(where: pb.InstanceFilter, name: str) -> pb.InstanceFilter:
+    made = pb.InstanceFilter(cluster=[name])
+    made.MergeFrom(where)
+    return made
 
 
 def _client(addresses: Sequence[str], credentials: Credentials | None) -> Client:

@@ -216,29 +216,18 @@ class ManyPages:
 
 async def _nodes_by_location(
     registry: RegistryClient, chosen: Sequence[str]
-) -> tuple[dict[str, Sequence[pb.InstanceCount]], dict[tuple[str, str], admin_pb2.Suspension], list[Trouble]]:
+) -> tuple[Mapping[str, Sequence[pb.InstanceCount]], dict[tuple[str, str], admin_pb2.Suspension], list[Trouble]]:
     """Counts by location, planned work by location and node, and who did not answer."""
     if not chosen:
         return {}, {}, []
-    counted, suspended = await asyncio.gather(
-        registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=chosen)), registry.suspensions()
+    (counted, counts), suspended = await asyncio.gather(
+        registry.counts_by_location(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=chosen)), registry.suspensions()
     )
-    known = locations(counted)
-    names = [one.name for one in known if one.state != "silent"]
-    if len(names) == 1:
-        counts: dict[str, Sequence[pb.InstanceCount]] = {names[0]: good(counted, pb.CountInstancesResponse()).groups}
-    else:
-        found = await asyncio.gather(
-            *(
-                registry.counts(pb.COUNT_GROUP_NODE, pb.InstanceFilter(node_name=chosen, cluster=[name]))
-                for name in names
-            )
-        )
-        counts = {name: good(one, pb.CountInstancesResponse()).groups for name, one in zip(names, found, strict=True)}
+    known, only = locations(counted), next(iter(counts)) if len(counts) == len(suspended) == 1 else ""
     planned: dict[tuple[str, str], admin_pb2.Suspension] = {}
     for name, answer in suspended:
         for one in () if isinstance(answer, Trouble) else answer.suspensions:
-            planned[names[0] if len(suspended) == 1 and len(names) == 1 else name, one.node_name] = one
+            planned[only or name, one.node_name] = one
     silent = [Trouble(one.name, "away", one.text) for one in known if one.state == "silent"]
     return counts, planned, troubles(counted, *silent, *answers_except_silent(suspended, known))
 

@@ -16,7 +16,7 @@ from console.views.disruptions import held_of
 from console.views.disruptions import totals as totals_of
 from console.views.instances import last_output, moves_of, row
 from console.views.listing import listing
-from console.views.locations import LocationRow, answers_except_silent, locations
+from console.views.locations import answers_except_silent, locations
 from console.views.locations import silent as silent_in
 from console.views.readiness import COLUMNS, common_reasons, floor_of, is_lacking, unseen, wanted_of, worst_first
 from console.views.snapshots import squares
@@ -88,9 +88,9 @@ class ServicePages:
         """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
-        (counted, revisions, (reasons, bad), fine), (moved, budgets, asked, past) = await asyncio.gather(
+        ((counted, parts), revisions, (reasons, bad), fine), (moved, budgets, asked, past) = await asyncio.gather(
             asyncio.gather(
-                self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, where),
+                self._registry.counts_by_location(pb.COUNT_GROUP_UNSPECIFIED, where),
                 self._registry.counts(pb.COUNT_GROUP_REVISION, where),
                 self._registry.unready([service], _ROWS),
                 self._registry.page(well, _ROWS),
@@ -105,7 +105,7 @@ class ServicePages:
         floors = floors_of(good(budgets, cpb.ListBudgetsResponse()))
         rolled = good(asked, npb.GetServiceResponse()).service
         known = locations(counted)
-        placed = await self._by_location(service, known)
+        placed = [(name, groups[0]) for name, groups in parts.items() if groups] if len(known) > 1 else []
         changes, unknown_changes = await self._changes(service, moved, visit.now_s), answers_except_silent(moved, known)
         total = good(counted, pb.CountInstancesResponse()).groups
         listed = [*good(bad, pb.FindInstancesResponse()).instances, *good(fine, pb.FindInstancesResponse()).instances]
@@ -168,22 +168,6 @@ class ServicePages:
             orders = await self._nanny.history(service)
         entries = good(orders, npb.ListHistoryResponse()).entry
         return await past_of(self._recorder, visit, service, ("services", service), orders=entries)
-
-    async def _by_location(self, service: str, known: list[LocationRow]) -> list[tuple[str, pb.InstanceCount]]:
-        """Return nothing if there is one location only."""
-        names = [one.name for one in known if one.state != "silent"]
-        if len(known) < 2:
-            return []
-        found = await asyncio.gather(
-            *(
-                self._registry.counts(
-                    pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(service_id=[service], cluster=[name])
-                )
-                for name in names
-            )
-        )
-        pairs = zip(names, found, strict=True)
-        return [(name, answer.groups[0]) for name, answer in pairs if not isinstance(answer, Trouble) and answer.groups]
 
     async def _changes(
         self, service: str, moved: list[tuple[str, admin_pb2.ListTransitionsResponse | Trouble]], now_s: float

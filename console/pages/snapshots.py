@@ -15,6 +15,7 @@ from console.views import snapshots as views
 from console.views.listing import listing
 from console.views.rollouts import rollout_picture
 from console.views.urls import url
+from hqpb.v1 import service_pb2 as hpb
 from nannypb.v1 import service_pb2 as pb
 
 _MISSING: Final = missing("Nanny", "--nanny")
@@ -33,7 +34,7 @@ class SnapshotPages:
     """`/services/{service}/snapshots` and what is below."""
 
     def __init__(self, servers: Servers) -> None:
-        self._nanny = servers.nanny
+        self._nanny, self._registry = servers.nanny, servers.registry
 
     def routes(self) -> list[Route]:
         """Routes of the snapshot pages."""
@@ -51,12 +52,15 @@ class SnapshotPages:
         """The list, the state of the whole service, and its history."""
         if self._nanny is None:
             return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
-        asked, known, history, rolled, may = await asyncio.gather(
+        asked, known, history, rolled, may, (_, revisions) = await asyncio.gather(
             self._nanny.service(service),
             self._nanny.snapshots(service),
             self._nanny.history(service),
             self._nanny.rollout(service),
             self._nanny.may(service),
+            self._registry.counts_by_location(
+                hpb.COUNT_GROUP_REVISION, hpb.InstanceFilter(service_id=[service], readiness=hpb.READINESS_FILTER_READY)
+            ),
         )
         found = good(asked, pb.GetServiceResponse()).service
         entries = good(history, pb.ListHistoryResponse()).entry
@@ -74,6 +78,7 @@ class SnapshotPages:
             "told": views.step_text,
             "active": views.snapshot_label(active, made) if active else "",
             "back": views.snapshot_label(back, made) if back else "",
+            "runs": views.what_runs(revisions, made),
             "is_alone": len(rows) + len(older) == 1,
             "may_change": may[0],
             "may_pause": may[1],

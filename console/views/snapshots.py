@@ -13,6 +13,7 @@ from console.views.listing import Column
 from console.views.squares import MOST_SQUARES, Square, squares_of
 from console.views.urls import url
 from console.views.words import HASH_CHARS, Moment, seconds
+from hqpb.v1 import service_pb2 as hpb
 from nannypb.v1 import service_pb2 as pb
 
 _LEVELS: Final = {
@@ -209,6 +210,20 @@ def snapshot_label(snapshot: str, made: Iterable[pb.Snapshot]) -> str:
     """Its short id, with its comment."""
     comment = next((one.created.comment for one in made if one.id == snapshot), "")
     return f"{short(snapshot)} ({comment})" if comment else short(snapshot)
+
+
+def what_runs(counts: Mapping[str, Sequence[hpb.InstanceCount]], made: Iterable[pb.Snapshot]) -> str:
+    """Which snapshots are ready where now, whatever was ordered; empty: none, or it is not known.
+
+    `counts`: by location.
+    """
+    names = {one.revision_id or one.id: one.id for one in made}
+    said = {}
+    for location, groups in counts.items():
+        running = sorted((-one.ready, short(names.get(one.key, one.key))) for one in groups if one.ready)
+        if running:
+            said[location] = ", ".join(f"{-ready} of {name}" for ready, name in running)
+    return "; ".join(f"{location}: {what}" for location, what in said.items())
 
 
 def _is_active(state: pb.SnapshotState) -> bool:

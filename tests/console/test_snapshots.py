@@ -117,6 +117,17 @@ async def test_one_snapshot_alone_is_no_way_back_and_the_page_says_so(at: WithNa
     assert "No earlier snapshot to roll back to." in (await at.browser.get(PAGE)).text
 
 
+async def test_dialogs_say_what_runs_now_whatever_was_ordered(at: WithNanny) -> None:
+    """HQ's word for it: of web, four instances are ready, with r2."""
+    at.nanny.snapshots[1].revision_id = "r2"
+    page = (await at.browser.get(PAGE)).text
+    for dialog in ("roll", "retry", "change", "stop"):
+        assert (
+            f"Ready now: test: 4 of {BAD[:12]}."
+            in page[page.index(f'<dialog id="{dialog}"') :].partition("</dialog>")[0]
+        )
+
+
 async def test_what_is_switched_off_next_is_not_called_broken_in_the_history(at: WithNanny) -> None:
     steps = ("another one became ACTIVE", "failed")
     at.nanny.history = [npb.HistoryEntry(what=f"DEACTIVATE_PENDING -> BROKEN ({one})") for one in steps]
