@@ -14,6 +14,10 @@ from tests.console.chromium import chromium, needs_chromium, screen
 from tests.console.scene import Cloud, cloud, instance, report
 from tests.console.test_every_page import PAGES, STATES, whole_cloud
 
+_ALL_ISOLATED = (
+    "[...document.querySelectorAll('main a, main b, main span, main time, main p, main td, main dd, main pre')]"
+    ".every(one => ['isolate', 'plaintext', 'isolate-override'].includes(getComputedStyle(one).unicodeBidi))"
+)
 pytestmark = [needs_chromium, pytest.mark.long]
 
 
@@ -251,6 +255,7 @@ async def test_a_hostile_text_runs_nothing(at: Cloud, browser: Browser) -> None:
         for path in ("/services/evil", "/instances/test/evil-1", "/nodes/node-0", "/instances"):
             await shown.open(path)
             await asyncio.sleep(0)
+            assert await shown.page.evaluate(_ALL_ISOLATED), path
         assert await shown.page.locator("main img").count() == 0
         assert shouted == []
         assert shown.faults == []
