@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
+import httpx
 import psutil
 import pytest
 
@@ -121,6 +122,25 @@ async def test_when_the_consoles_port_is_taken_it_says_so_and_ends_all(tmp_path:
             assert f"cannot listen on {address}: " in run.said
             assert "(choose another address with --http or HQ_CONSOLE_HTTP)" in run.said
             assert not CONSOLE.search(run.said)
+
+
+@pytest.mark.long
+async def test_a_recorder_is_started_on_request_and_the_console_asks_it(tmp_path: Path) -> None:
+    hq, recorder = (f"127.0.0.1:{quiet_port()}" for _ in range(2))
+    own = {"HQ_GRPC": hq, "HQ_HTTP": hq, "HQ_CONSOLE_HQ": hq, "HQ_RECORDER_LOCATION": f"default={hq}"}
+    own |= {"HQ_RECORDER_GRPC": recorder, "HQ_RECORDER_HTTP": recorder, "HQ_RECORDER_DIR": str(tmp_path / "record")}
+    async with running(tmp_path, RECORDER="1", **own) as run:
+        await run.until_it_serves()
+        found = CONSOLE.search(run.said)
+        assert found is not None
+        async with httpx.AsyncClient(trust_env=False) as browser:
+
+            async def is_heard() -> bool:
+                page = (await browser.get(f"http://127.0.0.1:{found[1]}/services/web")).text
+                return "What happened before" in page and "does not answer" not in page and "is connected" not in page
+
+            await eventually(is_heard, 60, "the recorder")
+        assert (tmp_path / "record").is_dir()
 
 
 @pytest.mark.parametrize(

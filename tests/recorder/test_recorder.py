@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import re
+import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -137,6 +139,47 @@ async def test_changes_during_a_stop_are_dated_when_found_after_a_gap(
         everything = (await history.ListEvents(pb.ListEventsRequest())).event
         gaps = [event for event in everything if event.kind == pb.EVENT_KIND_GAP]
         assert any("was not running" in gap.message for gap in gaps)
+
+
+@contextmanager
+def small_disk(directory: Path) -> Iterator[Path]:
+    """A file system of 2 MiB. Skips the test where nobody may mount one."""
+    directory.mkdir()
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=2m", "none", str(directory)], check=False)
+    if mounted.returncode:
+        pytest.skip("needs the right to mount")
+    try:
+        yield directory
+    finally:
+        subprocess.run(["umount", "-l", str(directory)], check=True)
+
+
+@pytest.mark.long
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs the right to mount")
+async def test_a_file_system_that_is_full_ends_recording_and_says_so_and_nothing_else(
+    tmp_path: Path, hq: Registry
+) -> None:
+    with small_disk(tmp_path / "record") as disk:
+        async with recorder_process(tmp_path, hq) as recorder, aio.insecure_channel(recorder.grpc) as channel:
+            history = HistoryServiceStub(channel)
+            await hq.put("web-1")
+            await events(history, 1, instance_id="web-1")
+
+            async def is_full() -> bool:
+                return "\nhq_recorder_stopped 1" in (await recorder.get("/metrics"))[1]
+
+            with (disk / "filler").open("wb", buffering=0) as filler, contextlib.suppress(OSError):
+                while filler.write(b"x" * 4_096):
+                    pass
+            await hq.put("web-2")
+            await eventually(is_full, _PATIENCE_S)
+            assert [one.instance_id for one in await events(history, 1, service_id="web")][:1] == ["web-1"]
+            (disk / "filler").unlink()
+            await events(history, 1, instance_id="web-2")
+            assert not await is_full()
+            everything = (await history.ListEvents(pb.ListEventsRequest())).event
+            gaps = [event.message for event in everything if event.kind == pb.EVENT_KIND_GAP]
+            assert any("full" in message or "nothing could be written" in message for message in gaps), gaps
 
 
 @pytest.mark.long
