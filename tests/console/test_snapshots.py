@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import html
 import re
@@ -12,8 +13,10 @@ from pathlib import Path
 from urllib.parse import quote, urlencode
 
 import pytest
+from click.testing import CliRunner
 
 from console.views.snapshots import failure_of, step_text
+from nannyctl.main import cli as nanny
 from nannypb.v1 import service_pb2 as npb
 from tests.console.fakes import BAD, NEW, OLD, FakeNanny, serving
 from tests.console.scene import HOSTILE, WithController, check_absence, cloud, secured_console
@@ -455,6 +458,12 @@ async def test_a_description_is_checked_while_it_is_typed(at: WithNanny) -> None
         assert answer.status_code == status
         assert said in answer.text
     assert all(sent.validate_only for _, sent in at.nanny.orders)
+
+
+async def test_a_list_of_services_in_a_terminal_has_every_page() -> None:
+    async with serving(FakeNanny().methods()) as address:
+        listed = await asyncio.to_thread(CliRunner().invoke, nanny, ["service", "list"], env={"NANNY_SERVER": address})
+        assert re.findall(r"^(idle|web) ", listed.stdout, re.MULTILINE) == ["idle", "web"]
 
 
 async def test_problems_read_every_page_of_nannys_services(at: WithNanny) -> None:

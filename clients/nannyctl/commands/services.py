@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple, NoReturn
 
@@ -17,6 +18,7 @@ from hqcli.formats import LISTS, TEXTS, as_dict, is_data, output_option, print_d
 from hqcli.options import DurationParam
 from hqcli.sorting import columns_of, sort_key, sort_option
 from hqcli.terminal import say
+from hqclient.pages import ask_pages
 from nannyctl.attributes import parse_attributes
 from nannyctl.commands.waiting import AtRest, rest_result, rolled_back_result, wait_for_goal, wait_option
 from nannyctl.nanny_server import NannyServer, nanny_server, new_request_id, why_options, without_server
@@ -368,7 +370,9 @@ def _print_list(server: NannyServer, method: str, request: Any, output: str, sor
     key = sort_key(sort_by, columns_of(shown.head, shown.row)) if sort_by else None
 
     async def work() -> Exit:
-        answer = await server.call(method, request)
+        has_pages = "page_token" in request.DESCRIPTOR.fields_by_name
+        ask = partial(server.call, method)
+        answer = await (ask_pages(ask, request) if has_pages else ask(request))
         found = getattr(answer, shown.field)
         if key:
             found.sort(key=key)
