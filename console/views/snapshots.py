@@ -263,8 +263,8 @@ def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
 
 def difference(old: pb.Snapshot, new: pb.Snapshot) -> list[tuple[str, str]]:
     """Return what activating `new` would change."""
-    texts = (one.content.decode("utf-8", "replace") for one in (old, new))
-    return text_difference(*texts, short(old.id), short(new.id))
+    before, after = (one.content.decode("utf-8", "replace") for one in (old, new))
+    return text_difference(before, after, short(old.id), short(new.id))
 
 
 def text_difference(old: str, new: str, old_name: str = "now", new_name: str = "then") -> list[tuple[str, str]]:

@@ -115,7 +115,7 @@ class FakeNanny:
     def methods(self) -> list[Method]:
         """What it serves."""
         table = ServiceTable("nanny.v1.NannyService")
-        reads = {
+        reads: dict[Any, Any] = {
             npb.GetServiceRequest: lambda r: npb.GetServiceResponse(service=self._known(r.service_id)),
             npb.ListServicesRequest: self._page,
             npb.ListSnapshotsRequest: lambda r: npb.ListSnapshotsResponse(snapshot=self._made(r.service_id)),

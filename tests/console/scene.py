@@ -83,12 +83,12 @@ class Browser:
         """A page."""
         return self._kept(await self.http.get(self.base + path, headers={**self._cookie(), **headers}))
 
-    async def post(self, path: str, form: Mapping[str, str | list[str]], **headers: str) -> httpx.Response:
+    async def post(self, path: str, form: Mapping[str, str | Sequence[str]], **headers: str) -> httpx.Response:
         """A form exactly as given; a list is one field with many values."""
         sent = {**self._cookie(), "content-type": "application/x-www-form-urlencoded", **headers}
         return self._kept(await self.http.post(self.base + path, content=urlencode(form, doseq=True), headers=sent))
 
-    async def submit(self, path: str, form: Mapping[str, str | list[str]], **headers: str) -> httpx.Response:
+    async def submit(self, path: str, form: Mapping[str, str | Sequence[str]], **headers: str) -> httpx.Response:
         """A form with the token that a page of ours would give it."""
         page = await self.get("/signin")
         found = re.search(r'name="form_token" value="([0-9a-f]+)"', page.text)

@@ -164,7 +164,7 @@ async def test_what_a_failing_instance_printed_last_is_on_the_problem_its_servic
 async def test_the_instances_of_a_filter_come_page_by_page(at: Cloud) -> None:
     await at.client.apply([instance(f"many-{n:03}", "many", "node-9") for n in range(120)])
     seen: list[str] = []
-    path = "/instances?service=many"
+    page, path = "", "/instances?service=many"
     while path:
         page = (await at.browser.get(path)).text
         seen += [part.partition('"')[0] for part in page.split('href="/instances/test/')[1:]]

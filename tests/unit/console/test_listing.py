@@ -48,5 +48,6 @@ def test_links_keep_the_filters_turn_a_column_round_and_lead_both_ways() -> None
 
 
 def test_an_empty_list_has_one_page() -> None:
-    found = listing([], COLUMNS, ["numbers"], {"from": "5"})
+    none: list[int] = []
+    found = listing(none, COLUMNS, ["numbers"], {"from": "5"})
     assert (found.rows, found.previous, found.next) == ([], "", "")
