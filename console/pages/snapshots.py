@@ -66,6 +66,7 @@ class SnapshotPages:
         entries = good(history, pb.ListHistoryResponse()).entry
         back = views.way_back(found, entries)
         made = good(known, pb.ListSnapshotsResponse()).snapshot
+        run, sizes = good(rolled, pb.GetRolloutResponse()).rollout, {one.id: one.instances for one in made}
         rows, older = views.snapshot_rows(found, made, back, entries)
         active = views.active_of(found)
         shown = {
@@ -84,7 +85,7 @@ class SnapshotPages:
             "may_pause": may[1],
             "targets": views.TARGETS,
             "squares": views.squares,
-            "picture": rollout_picture(good(rolled, pb.GetRolloutResponse()).rollout, found),
+            "picture": rollout_picture(run, found, sizes.get(run.snapshot_id, 0)),
             "short": views.short,
             "makes_head": found.info.set_snapshot_as_current_upon_activation,
             "is_offline": found.state == pb.SERVICE_STATE_OFFLINE,

@@ -32,9 +32,9 @@ function apply(page, fragments) {
   }
 }
 
-// What lights up when it changes; that a minute went by is no change.
+// What lights up when it changes; that time went by, since a report say, is no change.
 const PIECES = "tr, li, .card > p";
-const content = (one) => one.innerHTML.replace(/<time.*?<\/time>/g, "");
+const content = (one) => one.innerHTML.replace(/<time.*?<\/time>/g, "").replace(/\b\d[\d.]* ?(?:ms|s|min|h|d)\b/g, "");
 
 function pathTo(root, element) {
   const path = [];

@@ -148,13 +148,14 @@ class RolloutPicture:
     may_end: bool
 
 
-def rollout_picture(rollout: pb.Rollout, service: pb.Service) -> RolloutPicture | None:
-    """None: no snapshot was ordered ACTIVE yet."""
+def rollout_picture(rollout: pb.Rollout, service: pb.Service, instances: int = 0) -> RolloutPicture | None:
+    """None: no snapshot was ordered ACTIVE yet. `instances`: of the snapshot, once nothing says how far it is."""
     if not rollout.snapshot_id:
         return None
     state = next((one for one in service.snapshot if one.snapshot_id == rollout.snapshot_id), pb.SnapshotState())
     action = state.action if rollout.order.outcome == pb.ORDER_OUTCOME_OPEN else pb.ActionProgress()
-    rows = list(_step_rows(rollout, action, {one.name: one for one in service.info.rollout.check}))
+    total = sum(one.total for one in action.location) or instances
+    rows = list(_step_rows(rollout, action, {one.name: one for one in service.info.rollout.check}, total))
     now = next((one for one in rows if one.state == "now"), None)
     return RolloutPicture(
         rollout=rollout,
@@ -167,10 +168,9 @@ def rollout_picture(rollout: pb.Rollout, service: pb.Service) -> RolloutPicture 
 
 
 def _step_rows(
-    rollout: pb.Rollout, action: pb.ActionProgress, checks: Mapping[str, pb.RolloutCheck]
+    rollout: pb.Rollout, action: pb.ActionProgress, checks: Mapping[str, pb.RolloutCheck], total: int
 ) -> Iterator[StepRow]:
     """All steps while it is under way; afterwards those that had begun."""
-    total = sum(one.total for one in action.location)
     is_open = rollout.order.outcome == pb.ORDER_OUTCOME_OPEN  # the service may not have been heard
     planned = list(action.step) or [one.step for one in rollout.step]
     instances, weight = 0.0, 100.0

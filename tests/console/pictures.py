@@ -1,6 +1,6 @@
-"""The screenshots of docs/console.md: `python -m tests.console.pictures docs/console` draws them again.
+"""The screenshots of docs/console.md: `python -m tests.console.pictures docs/console [NAME...]` draws them again.
 
-They show `make cloud TROUBLE=1`: every server is a process of its own, and what went wrong did go wrong.
+They show `make cloud`, broken by TROUBLE=1 but for the waves: every server is a process, and what went wrong did so.
 """
 
 from __future__ import annotations
@@ -9,12 +9,20 @@ import asyncio
 import re
 import sys
 import tempfile
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
 from playwright.async_api import Browser
 
-from tests.acceptance.test_cloud import Running, Terminal, a_crashing_canary_stopped_itself, running_cloud
+from tests.acceptance.test_cloud import (
+    Running,
+    Terminal,
+    a_crashing_canary_stopped_itself,
+    a_planned_reboot_stops_at_a_bad_kernel,
+    running_cloud,
+)
 from tests.console.chromium import chromium, screen
 
 Scheme = Literal["light", "dark"]
@@ -45,20 +53,28 @@ TROUBLE: Final = (
 WAVES: Final = (Shot("waves", "/scenarios/kernel-6.12", piece="section:has(> h2:text-is('Waves'))"),)
 
 
-async def draw(folder: Path) -> None:
-    """One file for each."""
+async def draw(folder: Path, names: Sequence[str]) -> None:
+    """One file for each of these names; for each picture, if there are none."""
     folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory() as directory:
-        async with running_cloud(Path(directory), "--trouble") as cloud, chromium() as browser:
-            await cloud.shows("Ctrl-C stops everything", 400)
-            addresses = dict(re.findall(r"^  (\w+) +(?:gRPC and HTTP )?(127\S+)", cloud.output(), re.MULTILINE))
+    trouble, waves = ([one for one in shots if one.name in names or not names] for shots in (TROUBLE, WAVES))
+    if trouble:
+        async with _cloud("--trouble") as (cloud, addresses), chromium() as browser:
             await a_crashing_canary_stopped_itself(addresses["nanny"])
-            pages = f"http://{addresses['console']}"
-            for shot in TROUBLE:
-                await _draw(browser, pages, shot, folder)
-            await _stop_at_a_bad_kernel(cloud)
-            for shot in WAVES:
-                await _draw(browser, pages, shot, folder)
+            for shot in trouble:
+                await _draw(browser, f"http://{addresses['console']}", shot, folder)
+    if waves:
+        async with _cloud() as (cloud, addresses), chromium() as browser:
+            await a_planned_reboot_stops_at_a_bad_kernel(Terminal(cloud.output()))
+            for shot in waves:
+                await _draw(browser, f"http://{addresses['console']}", shot, folder)
+
+
+@asynccontextmanager
+async def _cloud(*flags: str) -> AsyncIterator[tuple[Running, dict[str, str]]]:
+    with tempfile.TemporaryDirectory() as directory:
+        async with running_cloud(Path(directory), *flags) as cloud:
+            await cloud.shows("Ctrl-C stops everything", 400)
+            yield cloud, dict(re.findall(r"^  (\w+) +(?:gRPC and HTTP )?(127\S+)", cloud.output(), re.MULTILINE))
 
 
 async def _draw(browser: Browser, pages: str, shot: Shot, folder: Path) -> None:
@@ -72,18 +88,5 @@ async def _draw(browser: Browser, pages: str, shot: Shot, folder: Path) -> None:
         await what.screenshot(path=folder / f"{shot.name}.png")
 
 
-async def _stop_at_a_bad_kernel(cloud: Running) -> None:
-    """Once the rack is back and nobody holds a host, the reboots begin, and stop at a host that does not boot."""
-    terminal = Terminal(cloud.output())
-    for file in (cloud.data / "broken").iterdir():
-        file.unlink(missing_ok=True)
-    await terminal.ends("hqctl disruptions done move-east-n10")
-    await terminal.ends("walle scenarios cancel NET-7")
-    touch, add, get = terminal.commands(7)
-    await terminal.ends(touch)
-    await terminal.ends(add)
-    await terminal.tells(get, "stopped: 1 of 2 failed: east-n12")
-
-
 if __name__ == "__main__":
-    asyncio.run(draw(Path(sys.argv[1])))
+    asyncio.run(draw(Path(sys.argv[1]), sys.argv[2:]))

@@ -65,6 +65,20 @@ async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) ->
         assert shown.faults == []
 
 
+async def test_that_time_goes_by_lights_nothing_up(at: Cloud, browser: Browser) -> None:
+    later = (
+        "words => { const old = document.querySelector('[data-live=why]');"
+        " const html = old.outerHTML.replace(/last report [^;<]*/g, words).replace(/data-mark=.[^ >]*/, 'data-mark=x');"
+        " apply(own.page, { why: html });"
+        " return document.querySelectorAll('[data-live=why] .changed').length; }"
+    )
+    async with screen(browser, at.base) as shown:
+        await shown.open("/instances/test/web-1")
+        await shown.see("last report")
+        assert await shown.page.evaluate(later, "last report 19 s ago") == 0
+        assert await shown.page.evaluate(later, "last report of nobody") > 0
+
+
 async def test_ten_tabs_share_one_stream(at: Cloud, browser: Browser) -> None:
     streams = at.console.surroundings.admission
     context = await browser.new_context()

@@ -607,6 +607,7 @@ async def test_a_roll_out_that_is_over_shows_where_it_ended_and_cannot_be_promot
     order.outcome, order.message = npb.ORDER_OUTCOME_FAILED, "2 failed, 1 allowed"
     page = (await at.browser.get(PAGE)).text
     assert "ended here" in page
+    assert '<rect class="past" x="1" y="45.0" width="18" height="15.0"/>' in page  # 1 of 4, as the snapshot says
     assert "2 failed, 1 allowed" in page
     assert 'data-dialog="promote"' not in page
     assert 'data-dialog="abort"' not in page
