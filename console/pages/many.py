@@ -83,7 +83,8 @@ class ManyPages:
         """The order itself. What is left is shown as a plan again."""
         made = await self._plan(visit, kind, visit.form)
         if not made.of:
-            return Redirect(made.back[0], failed="Nothing was done: choose rows that the order changes.")
+            why = made.troubles[0].text if made.troubles else "choose rows that the order changes"
+            return Redirect(made.back[0], failed=f"Nothing was done: {why}.")
         left, said, is_away = list[Effect](), list[str](), False
         for one in made.of:
             trouble = None if is_away else await made.give(one)

@@ -53,8 +53,10 @@ def node_effects(
         for where, count in places:
             work = planned.get((where, node))
             now = f"{count.ready} of {plural(wanted_of(count), 'instance')} ready"
-            otherwise = "" if (work is None) == is_begun else "is under planned work already" if is_begun else _NO_WORK
+            otherwise = _NO_WORK if work is None and not is_begun else ""
             then = "nothing expires" if is_begun else "what is silent expires after the usual time"
+            if work is not None and is_begun:
+                then += ", in place of the work that there is"
             ends = work.until if work is not None else None
             if work is not None:
                 now += f"; planned work by {work.by}: {work.reason}"

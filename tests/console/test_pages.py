@@ -182,9 +182,9 @@ async def test_planned_work_on_many_nodes_is_planned_then_begun_and_ended(at: Cl
     await at.browser.submit("/nodes/node-2/suspend", {"hours": "1", "reason": "earlier", "cluster": "test"})
     rows = "chosen=node-0&chosen=node-1&chosen=node-2&chosen=nowhere"
     plan = re.sub(r"<[^>]+>", " ", (await at.browser.get(f"/many/nodes?order=suspend&{rows}")).text)
-    assert "For 2 of 4 nodes." in plan
+    assert "For 3 of 4 nodes." in plan
     assert re.search(r"node-1\s+test\s+1 of 3 instances ready\s+nothing expires", plan)
-    assert "it is under planned work already" in plan
+    assert re.search(r"planned work by \S+: earlier\s+it ends\s+in (?s:.{,60}?)nothing expires, in place of", plan)
     assert "it has no instance" in plan
     assert len((await at.client.admin.list_suspensions()).suspensions) == 1  # a plan orders nothing
     both = ["node-0", "node-1"]
