@@ -303,7 +303,9 @@ class _BoundedMatcher(difflib.SequenceMatcher[str]):
     def find_longest_match(
         self, alo: int = 0, ahi: int | None = None, blo: int = 0, bhi: int | None = None
     ) -> difflib.Match:
-        self.left -= sum(1 + len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
+        places: Mapping[str, Sequence[int]] = self.b2j  # type: ignore[attr-defined]  # a public attribute
+        lines: Sequence[str] = self.a[alo:ahi]  # type: ignore[attr-defined]
+        self.left -= sum(1 + len(places.get(line, ())) for line in lines)
         if self.left < 0:
             return difflib.Match(alo, blo, 0)
         return super().find_longest_match(alo, ahi, blo, bhi)

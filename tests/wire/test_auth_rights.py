@@ -194,7 +194,7 @@ async def test_a_reader_of_one_service_reads_that_service(as_: As) -> None:
 async def test_a_page_token_tells_nothing_of_what_its_caller_may_not_read(as_: As) -> None:
     """It says where the page ended: pages are of what the caller may read alone."""
     reader, by_id = as_("web-reader"), pb.InstanceFilter(instance_id=["mail-1", "there-is-none", "web-1", "web-2"])
-    request, pages = pb.FindInstancesRequest(filter=by_id, page_size=1), []
+    request, pages = pb.FindInstancesRequest(filter=by_id, page_size=1), list[list[str]]()
     while not pages or request.page_token:
         page = await reader.call("FindInstances", request)
         pages.append([one.meta.id for one in page.instances])

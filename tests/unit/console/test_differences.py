@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -22,8 +23,8 @@ def _snapshot(id_: str, lines: list[str]) -> pb.Snapshot:
 @given(_LINES, _LINES)
 def test_it_is_a_unified_diff(old: list[str], new: list[str]) -> None:
     before, after = _snapshot("old", old), _snapshot("new", new)
-    lines = (one.content.decode().splitlines() for one in (before, after))
-    wanted = list(difflib.unified_diff(*lines, "old", "new", lineterm=""))
+    one, other = (each.content.decode().splitlines() for each in (before, after))
+    wanted = list(difflib.unified_diff(one, other, "old", "new", lineterm=""))
     kinds = {"+": "added", "-": "removed", "@": "place"}
     assert difference(before, after) == [(kinds.get(line[:1], "same"), line) for line in wanted]
 
@@ -34,10 +35,11 @@ def test_lines_that_repeat_without_end_are_not_compared_without_end(monkeypatch:
     matcher = difflib.SequenceMatcher
     look = matcher.find_longest_match
 
-    def counted(self: difflib.SequenceMatcher[str], alo: int, ahi: int, blo: int, bhi: int) -> difflib.Match:
+    def counted(self: Any, alo: int, ahi: int, blo: int, bhi: int) -> difflib.Match:
         nonlocal pairs
         pairs += sum(len(self.b2j.get(line, ())) for line in self.a[alo:ahi])
-        return look(self, alo, ahi, blo, bhi)
+        match: difflib.Match = look(self, alo, ahi, blo, bhi)
+        return match
 
     monkeypatch.setattr(matcher, "find_longest_match", counted)
     old, new = ([f"{number % 100:02}" for number in rng.sample(range(12_000), 12_000)] for _ in range(2))

@@ -31,7 +31,7 @@ async def test_somebody_who_opens_hundreds_of_pages_keeps_nobody_waiting() -> No
 
     def ask(token: str) -> asyncio.Task[object]:
         cookie = f"{SESSION}={seal.seal('session', token)}".encode()
-        return asyncio.create_task(app(SiteRequest("GET", "/slow", b"", {b"cookie": cookie}, "console:1")))  # type: ignore[arg-type]
+        return asyncio.create_task(app(SiteRequest("GET", "/slow", b"", {b"cookie": cookie}, "console:1")))
 
     asked = [ask(token) for token in [ann, again] * 50]
     await asyncio.sleep(0)

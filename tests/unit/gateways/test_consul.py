@@ -77,9 +77,14 @@ def asking(**options: Any) -> Asking:
 
 def test_who_may_read_one_service_takes_no_time_for_others() -> None:
     """A filter is compared with what its caller may read: with all there is, it would hold up everybody."""
-    one, looked = asking(), []
+    one, looked = asking(), list[str]()
     look = one.answers._service_instances
-    one.answers._service_instances = lambda name, asked: looked.append(name) or look(name, asked)  # type: ignore[method-assign,func-returns-value]
+
+    def noted(name: str, question: Any) -> Any:
+        looked.append(name)
+        return look(name, question)
+
+    one.answers._service_instances = noted  # type: ignore[method-assign]
     grants = {Role.READER: (Scope(services=Patterns(["db"]), nodes=Patterns(["elsewhere"])),)}
     for scopes, wanted in ((grants, ["db"]), ({Role.READER: (Scope(),)}, ["db", "web"])):
         access = Access(Identity("ann", ProofKind.TOKEN, 0.0), READ, scopes)

@@ -52,7 +52,7 @@ def test_without_security_everybody_is_everything() -> None:
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), None, ["web"], {"a": "web"}])
-def test_what_is_no_word_is_nothing_to_ask_about(odd: object) -> None:
+def test_what_is_no_word_is_nothing_to_ask_about(odd: Any) -> None:
     request = struct_pb2.Struct()
     request.update({"service": odd, "identity": odd, "method": odd})
     access = Access(Identity("ann", next(iter(ProofKind)), 0.0), READ, GRANTS)
