@@ -151,12 +151,17 @@ def refuse_deep(body: bytes, max_depth: int) -> None:
     Raises:
         InvalidRequest: more than `max_depth` brackets are open at the same time, or it has very many values.
     """
-    if body.count(b",") + body.count(b"[") + body.count(b"{") > _MOST_VALUES:
-        raise invalid("", f"more than {_MOST_VALUES} values are too many for JSON: send application/proto")
-    if _deeper_than(body, max_depth):
+    is_long = _signs(body) > _MOST_VALUES and _signs(_STRING.sub(b"", body)) > _MOST_VALUES
+    if _deeper_than(body[:_MOST_VALUES] if is_long else body, max_depth):
         error = invalid("", f"the JSON is nested deeper than {max_depth} levels")
         error.limit = "max_json_depth"
         raise error
+    if is_long:
+        raise invalid("", f"more than {_MOST_VALUES} values are too many for JSON: send application/proto")
+
+
+def _signs(body: bytes) -> int:
+    return body.count(b",") + body.count(b"[") + body.count(b"{")
 
 
 def _deeper_than(body: bytes, max_depth: int) -> bool:

@@ -215,6 +215,11 @@ def test_what_is_too_much_is_refused_before_a_message_is_made_of_it(
         parse_json(service_pb2.FindInstancesRequest)(json.dumps(value).encode())
 
 
+def test_commas_of_a_text_are_no_values() -> None:
+    text = ",[{" * 100_000
+    assert parse_json(service_pb2.GetInstanceRequest)(json.dumps({"id": text}).encode()).id == text
+
+
 def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
     request = service_pb2.ReportStatusesRequest(report=[service_pb2.ReportStatusRequest(instance_id="x" * 100)] * 1_000)
     assert parse_proto(service_pb2.ReportStatusesRequest)(request.SerializeToString()) == request
