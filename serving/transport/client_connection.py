@@ -247,10 +247,11 @@ class ClientConnection:
 
     def _end_all(self, reason: str) -> None:
         self._timer.cancel()
+        begun = self._machine.abandon()  # first: to refuse others may hang up once more, and for no reason
         self._refuse("" if self._is_ready else f"cannot connect to {self._name}: {reason}")
-        for stream in self._machine.abandon():
+        for stream in begun:
             stream.owner.end(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._transport = None
-        self.abort(str(exc) if exc is not None else "by the peer")
+        self.abort(str(exc or "") or "by the peer")  # a reset may come without words

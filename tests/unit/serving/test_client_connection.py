@@ -140,3 +140,17 @@ async def test_ids_that_run_out_retire_the_connection() -> None:
     for call in calls:
         with pytest.raises(CallFailed):
             await anext(call)
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [(None, "by the peer"), (ConnectionResetError(), "by the peer"), (OSError("no route"), "no route")],
+)
+async def test_a_connection_that_is_lost_says_why(error: Exception | None, words: str) -> None:
+    connection, _ = connected()
+    call = ClientCall(b"\x83", b"x", None, 40)
+    connection.start(call)
+    connection.connection_lost(error)
+
+    with pytest.raises(CallFailed, match=f"the connection to there was closed: {words}$"):
+        await anext(call)
