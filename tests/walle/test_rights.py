@@ -420,6 +420,11 @@ TOO_MANY: list[tuple[str, Message]] = [
     ("limits", _update_of_web(limits={f"c{n}": Limit(pair=[PeriodCount(period_s=60, count=1)]) for n in range(101)})),
     ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check=f"c{n}", step=[REBOOT]) for n in range(101)])),
     ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check="c", step=[REBOOT] * 21)])),
+    ("limits.c", _update_of_web(limits={"c": Limit(pair=[PeriodCount(period_s=n + 1, count=1) for n in range(21)])})),
+    ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check="\x1b]0;c", step=[REBOOT])])),
+    ("scheme", _update_of_web(set_scheme=True, scheme=[Scheme(check="c" * 64, step=[REBOOT])])),
+    ("owners", _update_of_web(set_owners=True, owners=["web-uploader", "o" * 1_001])),
+    ("owners", _update_of_web(set_owners=True, owners=["web-uploader", "ops/ada\n"])),
 ]
 
 
@@ -430,6 +435,32 @@ async def test_an_owner_makes_its_project_no_work_for_others(tmp_path: Path) -> 
         for field, update in TOO_MANY:
             status, answer = await one.call("web-uploader", update)
             assert (status, answer["message"].split(": ")[0]) == (400, field), answer
+
+
+async def test_an_order_about_work_that_is_not_there_is_answered_as_for_others_and_not_stored(one: Guarded) -> None:
+    """Each name that an uploader made up stayed in the store for an hour, and existing ones had another reason."""
+    for order in (
+        pb.CreateProjectRequest(project=Project(id="mail")),
+        pb.AddHostRequest(host="mail-1", project="mail", state=HOST_STATE_FREE),
+        pb.AddScenarioRequest(scenario="work", kind=SCENARIO_KIND_REBOOT, hosts=["mail-1"], at_once=1),
+    ):
+        assert await one.status("admin", order) == 200
+    for about in (
+        lambda name: pb.EndScenarioRequest(scenario=name, reason="no"),
+        lambda name: pb.SteerScenarioRequest(scenario=name, steering=pb.STEERING_PAUSE, reason="no"),
+        lambda name: pb.AgreeScenarioRequest(scenario=name, project="web", reason="no"),
+    ):
+        before = set(one.walle.server.automaton.orders.subjects())
+        answers = [json.dumps(await one.call("web-uploader", about(name))) for name in ("work", "none")]
+        assert "NOT_FOUND" in answers[0]
+        assert _without_ids(answers[0]) == _without_ids(answers[1].replace("none", "work"))
+        assert set(one.walle.server.automaton.orders.subjects()) == before
+
+
+def _without_ids(answer: str) -> str:
+    told = json.loads(answer)
+    reasons = [one["debug"] for one in told[1].pop("details") if "requestId" not in one["debug"]]
+    return json.dumps([told, reasons])
 
 
 async def test_work_of_one_author_under_way_is_bounded(one: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:

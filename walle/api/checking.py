@@ -20,7 +20,7 @@ from walle.outgoing.destinations import AllowedEndpoint, BadAddress, Destination
 from walle.work.waves import NO_PROOF
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_ASSIGNED, HOST_STATE_FREE, HOST_STATUS_READY, Location, Machine
-from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications
+from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, Cms, Notifications, Scheme
 
 _ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
@@ -33,6 +33,7 @@ MAX_PATTERNS: Final = 100
 MAX_PLACE: Final = 100
 MAX_SOURCE: Final = 256
 MAX_RECIPIENTS: Final = 50
+MAX_OWNER: Final = 1_000
 
 
 def check_id(field: str, text: str) -> str:
@@ -54,10 +55,20 @@ def check_patterns(field: str, words: Sequence[str]) -> Patterns:
     return Patterns(words or ["*"])
 
 
+def check_names(schemes: Iterable[Scheme], owners: Iterable[str]) -> None:
+    """Names of a project's checks and of its owners: they are shown to others, and stored with it."""
+    for scheme in schemes:
+        check_counter("scheme", scheme.check)
+    for owner in owners:
+        if not 0 < len(owner) <= MAX_OWNER or not owner.isprintable():
+            raise invalid("owners", f"{owner[:40]!r}: write 1 to {MAX_OWNER} printable characters")
+
+
 def check_new_project(order: pb.CreateProjectRequest) -> None:
     if check_id("project.id", order.project.id) == "global":
         raise invalid("project.id", "`global` is reserved: it stands for all projects")
     _check_counters("project.limits", order.project.limits)
+    check_names(order.project.scheme, order.project.owners)
 
 
 def check_destinations(cms: Iterable[Cms], notifications: Notifications, destinations: Destinations) -> None:

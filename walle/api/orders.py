@@ -9,7 +9,7 @@ from typing import Final
 from control.errors import EventRefused
 from serving.calls.methods import CHANGED, Answer, Call, Method, ServiceTable
 from serving.encoding.jsonio import MessageAnswer
-from serving.errors import InvalidRequest, Overloaded, PermissionDenied, invalid
+from serving.errors import InvalidRequest, NotFound, Overloaded, PermissionDenied, invalid
 from serving.rights.reach import Check, Of, Reach, checked_reach, on_each
 from walle.api import checking
 from walle.api.checking import check_checks, check_reports
@@ -99,6 +99,7 @@ class WalleOrders:
         for counter in request.limits:
             checking.check_counter("limits", counter)
         checking.check_id("project", request.project)
+        checking.check_names(request.scheme, request.owners)
         if request.cms_mode != pb.CHANGE_MODE_REMOVE:
             self._check_destinations(request)
         await self._order(f"project/{request.project}", pb.Order(update_project=request), call)
@@ -162,17 +163,20 @@ class WalleOrders:
 
     async def _agree_scenario(self, request: pb.AgreeScenarioRequest, call: Call) -> Answer:
         checking.check_agreement(request)
+        self._check_scenario(request.scenario)
         await self._order(f"scenario/{request.scenario}", pb.Order(agree_scenario=request), call)
         return MessageAnswer(pb.AgreeScenarioResponse())
 
     async def _end_scenario(self, request: pb.EndScenarioRequest, call: Call) -> Answer:
         checking.check_id("scenario", request.scenario)
+        self._check_scenario(request.scenario)
         await self._order(f"scenario/{request.scenario}", pb.Order(end_scenario=request), call)
         return MessageAnswer(pb.EndScenarioResponse())
 
     async def _steer_scenario(self, request: pb.SteerScenarioRequest, call: Call) -> Answer:
         checking.check_id("scenario", request.scenario)
         checking.check_steering(request)
+        self._check_scenario(request.scenario)
         await self._order(f"scenario/{request.scenario}", pb.Order(steer_scenario=request), call)
         return MessageAnswer(pb.SteerScenarioResponse())
 
@@ -195,6 +199,12 @@ class WalleOrders:
     async def _on_host(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_host("host", name)
         await self._order(f"host/{name}", order, call)
+
+    def _check_scenario(self, name: str) -> None:
+        """Raises NotFound, as for one that is out of reach: an order about nothing is not stored."""
+        self._walle.controller.check_loaded()
+        if name not in self._walle.scenarios:
+            raise NotFound(f"scenario {name} does not exist")
 
     async def _in_project(self, name: str, order: pb.Order, call: Call) -> None:
         checking.check_id("project", name)

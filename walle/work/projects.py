@@ -130,14 +130,22 @@ def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
 # were bounds may keep it, and lose some.
 _MOST: Final = {"owners": 200, "cms": 20, "limits": 100, "scheme": 100}
 _MOST_STEPS: Final = 20
+_MOST_PERIODS: Final = 20  # each of which is counted for each repair, and for who looks at the limits
 
 
-def _check(project: Project, before: Project) -> None:
+def _check_sizes(project: Project, before: Project) -> None:
     for name, most in _MOST.items():
         if (count := len(getattr(project, name))) > max(most, len(getattr(before, name))):
             raise Refused(f"{name}: {count} are too many: a project has at most {most}", "INVALID_ARGUMENT")
     if any(len(one.step) > _MOST_STEPS and one not in before.scheme for one in project.scheme):
         raise Refused(f"scheme: a check has at most {_MOST_STEPS} steps", "INVALID_ARGUMENT")
+    for counter, limit in project.limits.items():
+        if len(limit.pair) > _MOST_PERIODS and before.limits.get(counter) != limit:
+            raise Refused(f"limits.{counter}: a limit has at most {_MOST_PERIODS} periods", "INVALID_ARGUMENT")
+
+
+def _check(project: Project, before: Project) -> None:
+    _check_sizes(project, before)
     stored = {cms.url for cms in before.cms}  # tasks name these
     for cms in project.cms:
         _check_cms(cms)
