@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from nannypb.v1 import service_pb2 as pb
-from serving.errors import OutOfReach
+from serving.errors import OutOfReach, invalid
 from serving.rights.access import Access
 from serving.rights.reach import Of, Reach, checked_reach
 from serving.rights.rules import STOP, AuditLevel, Role, Rule
@@ -37,7 +37,9 @@ def service_in(roles: tuple[Role, ...]) -> Reach:
 
 
 def _check_visible(request: Any, access: Access) -> None:
-    """Raises OutOfReach: to this caller the service does not exist."""
+    """Raises OutOfReach: to this caller the service does not exist; InvalidRequest: none is named."""
+    if not request.service_id:
+        raise invalid("service_id", "is empty: name a service")
     if not access.covers_service(request.service_id):
         raise OutOfReach(f"there is no service {request.service_id}", key=request.service_id)
 

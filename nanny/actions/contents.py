@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import zlib
 from collections import OrderedDict
 from collections.abc import Collection
 from functools import partial
@@ -37,12 +38,15 @@ class Contents:
         self._threads = CallerThreads()  # as for those that are added: a service has one, whoever looks at it
 
     def text(self, service: str, snapshot: str) -> bytes:
-        """The text as uploaded. Raises NotFound."""
+        """The text as uploaded. Raises NotFound, also if it is damaged: earlier versions could mix two texts."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         if stored is None:
             raise NotFound(f"service {service} has no snapshot {snapshot}")
         names = [kinds.of_chunk(service, snapshot, number) for number in range(stored.chunks)]
-        return text_of([self._chunks[name].data for name in names])
+        try:
+            return text_of([self._chunks[name].data for name in names])
+        except zlib.error:
+            raise NotFound(f"the content of snapshot {snapshot} of {service} is damaged: add another one") from None
 
     def revision_id(self, service: str, snapshot: str) -> str:
         """The id in HQ of what a snapshot runs. One that was stored by an earlier version gave it its own."""

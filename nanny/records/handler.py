@@ -111,6 +111,8 @@ def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:
             f"service {service_id} still has snapshots with a state ({names}): "
             "stop it, and set their targets to DESTROYED"
         )
+    if record.HasField("paused"):  # by managers: owners could create it again, and go on
+        raise Refused(f"service {service_id} is paused by {record.paused.author}: it is deleted once it is resumed")
     for snapshot in record.known:
         delete_snapshot(change, service_id, snapshot)
     change.get(kinds.HISTORY, service_id)

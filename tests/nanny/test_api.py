@@ -15,7 +15,7 @@ from hqclient.credential_files import CredentialFiles
 from nanny.reach import MANAGERS, OWNERS, service_in
 from nannyctl.nanny_server import NannyServer
 from nannypb.v1 import service_pb2 as pb
-from serving.errors import OutOfReach, PermissionDenied
+from serving.errors import InvalidRequest, OutOfReach, PermissionDenied
 from serving.rights.access import Access, Identity, ProofKind, Scope
 from serving.rights.patterns import Patterns
 from serving.rights.rules import OPERATE, Role
@@ -187,3 +187,5 @@ def test_a_service_out_of_reach_is_not_there_but_a_new_one_is_said_to_be_another
         allows(OWNERS, pb.StopServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
     with pytest.raises(PermissionDenied):
         allows(OWNERS, pb.CreateServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
+    with pytest.raises(InvalidRequest, match="name a service"):
+        allows(OWNERS, pb.StopServiceRequest(), access(Role.UPLOADER, "other"))

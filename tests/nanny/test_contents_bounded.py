@@ -23,7 +23,7 @@ from nanny.snapshots.content import text_of
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from serving.calls.methods import Call
-from serving.errors import Overloaded
+from serving.errors import NotFound, Overloaded
 from tests.nanny.orders import SERVICE, Dictionary, Ordered, refused
 from tests.support.sample_instances import eventually
 
@@ -180,3 +180,9 @@ async def test_contents_of_one_service_take_no_place_of_others() -> None:
     for service, snapshot in (("mail", "1"), *(("web", str(number)) for number in range(20))):
         await contents.content_of(service, snapshot)
     assert list(contents._kept) == ["mail/1", *(f"web/{number}" for number in range(12, 20))]
+
+
+async def test_a_damaged_content_is_no_error_of_the_server() -> None:
+    snapshots, chunks = {"web/a": records_pb2.SnapshotRecord(chunks=1)}, {"web/a/0000": records_pb2.ChunkRecord()}
+    with pytest.raises(NotFound, match="is damaged"):
+        await Contents(cast("Any", snapshots), cast("Any", chunks), ["ams"]).content_of("web", "a")

@@ -20,6 +20,12 @@ class TestReactionsToEvents:
         web = Ordered().add("a").pause().activate("a").pause(paused=False)
         assert web.running == [("a", Action.GENERATE)]
 
+    def test_a_paused_service_is_not_deleted(self) -> None:
+        """An owner lifted a manager's pause so: it created the service again."""
+        web = Ordered().pause()
+        assert "is paused by ann" in refused(lambda: web.send(deleted=True))
+        web.pause(paused=False).send(deleted=True)
+
     def test_who_paused_when_and_why_stands_beside_the_state(self) -> None:
         paused = Ordered().add("a").pause().record.paused
         assert (paused.author, paused.comment) == ("ann", "looking")
