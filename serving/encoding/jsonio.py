@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import accumulate
 from typing import Any, Final, NoReturn, TypeVar, cast
 
@@ -22,7 +22,7 @@ _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _MAX_DESCRIPTION: Final = 300
 MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
 MOST_ITEMS: Final = 20_000  # of one list; methods have lower bounds of their own
-_MOST_VALUES: Final = 200_000  # of one body of JSON, by its commas and brackets: each takes ten microseconds and more
+_MOST_VALUES: Final = 200_000  # of one body; of JSON by its commas and brackets: each takes ten microseconds and more
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -76,25 +76,35 @@ def parse_json(message_type: type[M], most: int | None = MOST_ITEMS) -> Callable
     return parse
 
 
-def refuse_long_lists(message: Message, most: int, path: str = "") -> None:
+def refuse_long_lists(message: Message, most: int, path: str = "", before: int = 0) -> int:
     """No list of a request is longer than any call can use: an item may take one byte, and cost much more than that.
+
+    Nor are all together, as far as they are in messages of `most` bytes and more. Returns `before` and their items.
 
     Raises InvalidRequest, naming the list.
     """
     if message.ByteSize() <= most:
-        return
+        return before
     for field, value in message.ListFields():
         here = f"{path}{field.name}"
-        if field.is_repeated and len(value) > most:
-            raise invalid(here, f"{len(value)} items are too many: send at most {most} at once")
-        if field.message_type is None:
-            continue
-        if field.message_type.GetOptions().map_entry:
-            nested = [one for one in value.values() if isinstance(one, Message)]
-        else:
-            nested = value if field.is_repeated else [value]
-        for one in nested:
-            refuse_long_lists(one, most, f"{here}.")
+        if field.is_repeated:
+            if len(value) > most:
+                raise invalid(here, f"{len(value)} items are too many: send at most {most} at once")
+            before += len(value)
+            if before > _MOST_VALUES:
+                raise invalid(here, f"{before} items in all are too many: send at most {_MOST_VALUES} at once")
+        for one in _messages_in(field, value):
+            before = refuse_long_lists(one, most, f"{here}.", before)
+    return before
+
+
+def _messages_in(field: Any, value: Any) -> Iterable[Message]:
+    """The messages that a field holds."""
+    if field.message_type is None:
+        return ()
+    if field.message_type.GetOptions().map_entry:
+        return [one for one in value.values() if isinstance(one, Message)]
+    return cast("Iterable[Message]", value if field.is_repeated else [value])
 
 
 def to_json(message: Message) -> bytes:
