@@ -47,7 +47,7 @@ class Trouble:
 def metadata(audiences: frozenset[str] = OF_HQ) -> Sequence[tuple[str, str]]:
     """Return the metadata of each call to a server of one of these audiences.
 
-    Raises HqApiError: the person's token is not for this server, which therefore must not see it.
+    Raises HqApiError: the person's token is not for this server, which therefore must not see it; no such location.
     """
     sent = []
     if token := TOKEN.get():
@@ -55,6 +55,8 @@ def metadata(audiences: frozenset[str] = OF_HQ) -> Sequence[tuple[str, str]]:
             raise HqApiError(grpc.StatusCode.PERMISSION_DENIED, f"your token is not for it: {_for_both(audiences)}")
         sent.append(("authorization", f"Bearer {token}"))
     if cluster := CLUSTER.get():
+        if not (cluster.isascii() and cluster.isprintable()):  # of a page's address; gRPC could not send it
+            raise HqApiError(grpc.StatusCode.NOT_FOUND, f"there is no location {cluster[:80]!a}")
         sent.append(("x-hq-cluster", cluster))
     return sent
 

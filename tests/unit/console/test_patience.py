@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
-from console.backends.asking import SignInNeeded, Trouble
+from console.backends.asking import CLUSTER, SignInNeeded, Trouble, metadata
 from console.backends.patience import Patience
+from hqclient.errors import HqApiError
 from tests.support.sample_instances import eventually
 
 
@@ -68,3 +69,14 @@ async def test_whoever_must_sign_in_is_told_so() -> None:
 
     with pytest.raises(SignInNeeded):
         await _patience().run_call(refuse)
+
+
+@pytest.mark.parametrize("cluster", ["\0", "ams\u202e", "ams\r\nx-other: 1"])
+def test_a_location_that_no_header_can_name_is_not_there(cluster: str) -> None:
+    """It is of the page's address: the page failed."""
+    was = CLUSTER.set(cluster)
+    try:
+        with pytest.raises(HqApiError, match="there is no location"):
+            metadata()
+    finally:
+        CLUSTER.reset(was)
