@@ -26,7 +26,7 @@ class Admission:
         self.max_answers_bytes = limits.max_answers_bytes
         self.max_response_bytes = limits.max_response_bytes
         self.calls = 0
-        self.streams = 0
+        self.streams = self.unnamed_streams = 0
         self.bodies_bytes = self.answers_bytes = 0
         self.refused: Counter[str] = Counter()
         self.calls_of = Shares("max_calls_per_peer", limits.max_calls_per_peer, "calls in progress")
@@ -90,6 +90,23 @@ class Admission:
         """Count a stream out."""
         self.streams -= 1
         self.streams_of.give_back(peer)
+
+    def open_unnamed_stream(self, peer: str) -> None:
+        """Count a stream in that needs no identity: half of all streams are for those who have one.
+
+        Raises:
+            Overloaded: as `open_stream`.
+        """
+        if self.unnamed_streams >= -(-self.max_streams // 2):
+            words = f"{self.unnamed_streams} streams that need no identity are open already: retry later"
+            raise Overloaded(words, 5.0, limit="max_streams")
+        self.open_stream(peer)
+        self.unnamed_streams += 1
+
+    def close_unnamed_stream(self, peer: str) -> None:
+        """Count it out."""
+        self.unnamed_streams -= 1
+        self.close_stream(peer)
 
     def refuse_answer(self, size_bytes: int) -> NoReturn:
         """Refuse to send an answer over `max_response_bytes`.

@@ -40,8 +40,11 @@ class RpcEndpoint:
         self.is_stream = not isinstance(method, UnaryMethod)
         self.parse = method.parse, self._parse_json  # by whether it is JSON
         counted = self.admission
-        self.count_in = counted.open_stream if self.is_stream else counted.open_call
-        self.count_out = counted.close_stream if self.is_stream else counted.close_call
+        self.count_in, self.count_out = counted.open_call, counted.close_call
+        if self.is_stream and method.rule.is_open:
+            self.count_in, self.count_out = counted.open_unnamed_stream, counted.close_unnamed_stream
+        elif self.is_stream:
+            self.count_in, self.count_out = counted.open_stream, counted.close_stream
         # Health answers under overload: balancers that take a busy replica for a dead one would make it worse.
         self.is_free = method.rule.is_open and isinstance(method, UnaryMethod)
 

@@ -67,6 +67,24 @@ async def test_watches_of_health_count_as_streams_of_their_peer(channel: aio.Cha
         await asyncio.sleep(0.01)
 
 
+@limited(max_streams=4)
+async def test_strangers_have_half_of_all_streams(channel: aio.Channel, admission: Admission) -> None:
+    """A few idle connections without any token would keep all watches out."""
+    stub = health_pb2_grpc.HealthStub(channel)
+    held = [stub.Watch(health_pb2.HealthCheckRequest()) for _ in range(2)]
+    for watch in held:
+        await watch.read()
+    assert await _end(stub.Watch(health_pb2.HealthCheckRequest())) is BUSY
+    assert (admission.streams, admission.refused) == (2, {"max_streams": 1})
+    admission.open_stream("somebody with a token")
+    admission.close_stream("somebody with a token")
+    for watch in held:
+        watch.cancel()
+    while admission.streams:
+        await asyncio.sleep(0.01)
+    assert admission.unnamed_streams == 0
+
+
 @pytest.mark.long
 @limited(slow_request_s=4.0)
 async def test_a_health_check_that_does_not_arrive_is_given_up(channel: Any) -> None:
