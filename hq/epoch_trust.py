@@ -34,6 +34,7 @@ UNSPECIFIED, DOUBTED, CONFIRMED = (
     service_pb2.EPOCH_TRUST_CONFIRMED,
 )
 _STRANGERS_KEPT = 100_000
+_OF_ONE_NODE = 10_000  # more than a node runs: who makes them up does not push out those of others
 _FEW_STRANGERS = 2
 _RECOVERY_LOOK_S = 1.0
 _CONFIRM_S = 5.0
@@ -80,11 +81,14 @@ class UnknownInstances:
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
         # By node and instance: first and last time; last ones last.
         self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
-        self._going_on = Counter[str]()  # by node
+        self._kept = Counter[str]()  # by node
+        self._going_on = Counter[str]()  # likewise
 
     def record_report(self, node: str, instance_id: str, now: float) -> None:
         """The agent of a node reports it."""
         key = (node, instance_id)
+        if key not in self._heard and self._kept[node] >= _OF_ONE_NODE:
+            return
         first, _ = self._pop_times(key) or (now, now)
         self._heard[key] = first, now
         self._count(node, first, now, 1)
@@ -103,6 +107,7 @@ class UnknownInstances:
     def clear(self) -> None:
         """The store was replaced."""
         self._heard.clear()
+        self._kept.clear()
         self._going_on.clear()
 
     def _pop_times(self, key: tuple[str, str]) -> tuple[float, float] | None:
@@ -112,11 +117,10 @@ class UnknownInstances:
         return times
 
     def _count(self, node: str, first: float, last: float, change: int) -> None:
-        if last - first < self._persistent_s:
-            return
-        self._going_on[node] += change
-        if not self._going_on[node]:
-            del self._going_on[node]
+        for counts in (self._kept, self._going_on) if last - first >= self._persistent_s else (self._kept,):
+            counts[node] += change
+            if not counts[node]:
+                del counts[node]
 
 
 class EpochEvidence(NamedTuple):

@@ -81,9 +81,13 @@ def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> 
 
 def test_strangers_take_no_memory_without_an_end() -> None:
     strangers = UnknownInstances(persistent_s=0, forgotten_s=600)
-    for n in range(100_010):
+    strangers.record_report("n0", "lost", 0)
+    for n in range(110_000):
         strangers.record_report("n1", f"i-{n}", 0)
-    assert strangers.going_on(0) == {"n1": 100_000}
+    assert strangers.going_on(0) == {"n0": 1, "n1": 10_000}, "one node pushes out nobody else's"
+    for n in range(100_010):
+        strangers.record_report(f"n{n % 100}", f"i-{n}", 1)
+    assert sum(strangers.going_on(1).values()) == 100_000
     strangers.clear()
     assert strangers.going_on(0) == {}
 
