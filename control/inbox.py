@@ -11,12 +11,17 @@ from collections.abc import Iterable
 from typing import Final, TypeVar
 
 from control.errors import RequestConflict
+from control.records import MAX_RECORD_BYTES
 from controlpb.v1 import control_pb2
 from serving.errors import Overloaded, TooLarge
 
 MAX_PENDING: Final = 64
-MAX_PENDING_BYTES: Final = 512 << 10
+MAX_EVENT_BYTES: Final = 256 << 10
+# Together with who sent them, and what those just handled were answered, they are less than a record may be: one that
+# is larger cannot be stored, so nothing of its subject would be handled any more.
+MAX_PENDING_BYTES: Final = 400 << 10
 ANSWERS_KEPT: Final = 32
+_LONGEST_WORDS: Final = 500  # characters of a refusal, which may repeat what was sent
 
 Inbox = control_pb2.Inbox
 T = TypeVar("T", control_pb2.Event, control_pb2.Answer)
@@ -39,8 +44,8 @@ def was_sent(inbox: Inbox, request_id: str, content: bytes) -> bool:
 
 def append(inbox: Inbox, request_id: str, content: bytes, epoch: str, by: str = "", unix_ms: int = 0) -> None:
     """Append an event. Raises TooLarge, Overloaded."""
-    if len(content) > MAX_PENDING_BYTES // 2:
-        raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_PENDING_BYTES // 2}")
+    if len(content) > MAX_EVENT_BYTES:
+        raise TooLarge(f"the event has {len(content)} bytes; the limit is {MAX_EVENT_BYTES}")
     size = sum(len(event.content) for event in inbox.pending) + len(content)
     if len(inbox.pending) >= MAX_PENDING or size > MAX_PENDING_BYTES:
         raise Overloaded(f"{len(inbox.pending)} events of this subject wait to be handled; retry later")
@@ -49,16 +54,18 @@ def append(inbox: Inbox, request_id: str, content: bytes, epoch: str, by: str = 
 
 
 def answer(inbox: Inbox, refused: str = "", code: str = "") -> None:
-    """Remove the oldest event, and remember its outcome."""
+    """Remove the oldest event, and remember its outcome; older ones are forgotten where the record has no room."""
     event = inbox.pending.pop(0)
     inbox.answered.add(
         sequence=event.sequence,
         request_id=event.request_id,
         digest=_digest(event.content),
-        refused=refused,
+        refused=refused[:_LONGEST_WORDS],
         code=code if refused else "",
     )
     del inbox.answered[:-ANSWERS_KEPT]
+    while len(inbox.answered) > 1 and inbox.ByteSize() > MAX_RECORD_BYTES:
+        del inbox.answered[0]
 
 
 def _digest(content: bytes) -> bytes:

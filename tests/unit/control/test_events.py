@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from control import Change, EventRefused, NotHandledYet, RequestConflict
+from control import Change, EventRefused, NotHandledYet, Refused, RequestConflict
 from store.memory import MemoryStore
 from tests.support.controllers import BOOK, Books, Word
 from tests.support.virtual_time import in_virtual_time
@@ -71,6 +71,31 @@ async def test_a_write_too_large_for_etcd_is_refused_and_later_ones_go_on() -> N
         assert refused.value.code == "RESOURCE_EXHAUSTED"
         await books.write("b1", "z")
         assert books.read("b1")[-1] == "z"
+
+
+class Wordy(Books):
+    """It repeats what it refuses."""
+
+    def handle(self, change: Change, book: str, word: Word) -> None:
+        if word.value.startswith("no"):
+            raise Refused(f"{book} does not take {word.value}", "NOT_FOUND")
+        super().handle(change, book, word)
+
+
+@in_virtual_time
+async def test_refusals_that_repeat_long_words_stop_no_subject() -> None:
+    """Some requests to end a task with an id of 200 KB stopped all orders at the CMS, for ever."""
+    async with Wordy(MemoryStore()) as books:
+        for number in range(4):
+            with pytest.raises(EventRefused, match="does not take no"):
+                await books.write("b1", f"no {number} " + "x" * 200_000)
+        full = [
+            books.write("b1", f"no {number} " + "x" * 6_000, request_id="r" * 125 + f"{number}") for number in range(64)
+        ]
+        outcomes = await asyncio.gather(*full, return_exceptions=True)
+        assert all(isinstance(one, EventRefused) for one in outcomes), outcomes
+        await books.write("b1", "yes")
+        assert books.read("b1") == ["yes"]
 
 
 class Wide(Books):
