@@ -16,6 +16,7 @@ from serving.errors import OutOfReach, PermissionDenied
 from serving.rights.access import Access
 from serving.rights.reach import Check
 from serving.rights.rules import AuditLevel, Role, Rule
+from walle.texts import describe_absence
 from wallepb.v1.host_pb2 import Host, Location
 from wallepb.v1.project_pb2 import SCENARIO_KIND_SWITCH_MAINTENANCE, NoticeRecord, Project, Scenario
 from wallepb.v1.service_pb2 import STEERING_PAUSE
@@ -63,7 +64,7 @@ class WalleAccessChecks:
 
     def project(self, request: Any, access: Access) -> None:
         if not (access.reaches_all(_STAFF) or self.owns(request.project, access)):
-            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+            raise OutOfReach(describe_absence("project", request.project), key=request.project)
 
     def automation(self, request: Any, access: Access) -> None:
         if request.project:
@@ -74,14 +75,14 @@ class WalleAccessChecks:
     def check_host_addition(self, request: Any, access: Access) -> None:
         name = self._machine_named(request.host)
         if not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
-            access.deny(f"host {name} in project {request.project}", _STAFF, name)
+            access.deny(f"host {request.host} in project {request.project}", _STAFF, name)
         _check_privileged(name, request, access)
 
     def check_host_change(self, request: Any, access: Access) -> None:
         self.host(request, access)
         name = self._machine_named(request.host)
         if request.project and not (self.owns(request.project, access) or access.covers_node(name, _STAFF)):
-            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+            raise OutOfReach(describe_absence("project", request.project), key=request.project)
         _check_privileged(name, request, access)
 
     def check_machine_import(self, request: Any, access: Access) -> None:
@@ -102,7 +103,9 @@ class WalleAccessChecks:
         _check_privileged(self._machine_named(request.host), request, access)
 
     def host(self, request: Any, access: Access) -> None:
-        self._check_host(self._machine_named(request.host), access)
+        name = self._machine_named(request.host)
+        if not self.covers_host(name, access):  # in the words of the request: it may be a number
+            raise OutOfReach(describe_absence("host", request.host), key=name)
 
     def check_new_scenario(self, request: Any, access: Access) -> None:
         if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
@@ -131,7 +134,7 @@ class WalleAccessChecks:
     def check_notice(self, request: Any, access: Access) -> None:
         notice = self._notice(request.notice)
         if notice is None or not self.may_see_notice(notice, access):
-            raise OutOfReach(f"notice {request.notice} does not exist", key=request.notice)
+            raise OutOfReach(describe_absence("notice", request.notice), key=request.notice)
 
     def check_steering(self, request: Any, access: Access) -> None:
         scenario = self._scenario(request.scenario)
@@ -219,7 +222,7 @@ class WalleAccessChecks:
 
     def _check_host(self, name: str, access: Access) -> None:
         if not self.covers_host(name, access):
-            raise OutOfReach(f"host {name} does not exist", key=name)
+            raise OutOfReach(describe_absence("host", name), key=name)
 
 
 def may_import(machine: str, access: Access) -> bool:
@@ -246,7 +249,7 @@ def may_report(access: Access, host: str, check: str) -> bool:
 
 
 def _no_scenario(name: str) -> OutOfReach:
-    return OutOfReach(f"scenario {name} does not exist", key=name)
+    return OutOfReach(describe_absence("scenario", name), key=name)
 
 
 def _check_everything(access: Access, what: str, *, only_stops: bool = False) -> None:

@@ -98,6 +98,24 @@ def refuse_long_lists(message: Message, most: int, path: str = "", before: int =
     return before
 
 
+
+def refuse_unknown_numbers(message: Message, path: str = "") -> None:
+    """Enum values are numbers, and any number parses: one that is stored fails wherever its name is looked up.
+
+    Raises InvalidRequest, naming the field.
+    """
+    for field, value in message.ListFields():
+        here = f"{path}{field.name}"
+        if field.enum_type is not None:
+            known = field.enum_type.values_by_number
+            for number in value if field.is_repeated else [value]:
+                if number not in known:
+                    names = ", ".join(field.enum_type.values_by_name)
+                    raise invalid(here, f"{number} is not one of {names}")
+        for one in _messages_in(field, value):
+            refuse_unknown_numbers(one, f"{here}.")
+
+
 def _messages_in(field: Any, value: Any) -> Iterable[Message]:
     """The messages that a field holds."""
     if field.message_type is None:

@@ -132,6 +132,35 @@ async def test_an_address_and_a_number_belong_to_one_machine(walle: Guarded, oth
     assert list(walle.walle.server.automaton.machines) == ["lab-1"]
 
 
+async def test_whose_an_address_is_is_told_to_who_covers_that_machine(walle: Guarded) -> None:
+    """A dry run for a whole network would tell which machine is where."""
+    await done(walle, "admin", imported(machine("prod-1", bmc="10.7.0.1"), machine("lab-1", bmc="10.7.0.2")))
+    for order in (
+        imported(machine("lab-2", bmc="10.7.0.1")),
+        pb.ImportMachinesRequest(machines=[machine("lab-2", bmc="10.7.0.1")], dry_run=True),
+        added("lab-2", bmc="10.7.0.1"),
+    ):
+        await refused(walle, "lab-operator", order, "address 10.7.0.1 belongs to another machine")
+    await refused(walle, "lab-operator", imported(machine("lab-2", bmc="10.7.0.2")), "10.7.0.2 belongs to lab-1")
+
+
+async def test_a_number_names_nobody_s_machine_to_who_may_not_see_it(walle: Guarded) -> None:
+    await done(walle, "admin", imported(machine("prod-1", "prod", inventory=7)))
+    await done(walle, "admin", added("prod-1", "prod"))
+    for order in (
+        added("7"),
+        added("prod-1"),
+        added("7", "prod"),
+        pb.SetHostStateRequest(host="7", status=HOST_STATUS_READY),
+        pb.StartOperationRequest(host="7", kind=OPERATION_KIND_REBOOT),
+        pb.CancelOperationRequest(host="7"),
+        pb.ChangeHostRequest(host="7", change=pb.HOST_CHANGE_PREPARE),
+    ):
+        status, answer = await walle.call(ME, order)
+        named = order.host == "prod-1"  # type: ignore[attr-defined]
+        assert (status in (403, 404), "prod-1" in answer["message"]) == (True, named), (order, answer)
+
+
 @pytest.mark.parametrize(
     ("bad", "field"),
     [

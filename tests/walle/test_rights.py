@@ -31,6 +31,7 @@ from wallepb.v1.host_pb2 import (
     HOST_STATE_MAINTENANCE,
     HOST_STATE_PROBATION,
     HOST_STATUS_DEAD,
+    HOST_STATUS_READY,
     OPERATION_KIND_REBOOT,
     OUTCOME_FAILED,
     OUTCOME_REJECTED,
@@ -48,6 +49,7 @@ from wallepb.v1.project_pb2 import (
     SEVERITY_ERROR,
     Cms,
     Limit,
+    Notifications,
     PeriodCount,
     Project,
     Recipient,
@@ -478,6 +480,99 @@ async def test_work_of_one_author_under_way_is_bounded(one: Guarded, monkeypatch
     assert await add("web-uploader", "work-3") == 200
     together = [add("admin", f"together-{number}") for number in range(6)]
     assert sorted(await asyncio.gather(*together)) == [200, 429, 429, 429, 429, 429], "admin has one already"
+
+
+NAMES_NOTHING: list[tuple[str, Message]] = [
+    ("project", pb.AgreeScenarioRequest(scenario="s", reason="yes")),
+    ("project", pb.ReleaseTasksRequest(reason="looked")),
+    ("project", pb.GetProjectRequest()),
+    ("host", pb.CancelOperationRequest()),
+    ("host", pb.GetHostRequest()),
+    ("scenario", pb.GetScenarioRequest()),
+    ("notice", pb.AcknowledgeNoticeRequest(reason="seen")),
+]
+
+
+async def test_a_group_is_its_author_s_own(one: Guarded) -> None:
+    """A CMS decides a group as one: whoever used its name kept others' work waiting with an impossible task."""
+    authors = {"lab-2": "lab-operator", "lab-3": "lab-operator", "prod-2": "operator"}
+    for host in authors:
+        assert await one.status("admin", pb.AddHostRequest(host=host, project="web", ignore_cms=True)) == 200
+    in_use = lambda: not any(one.walle.of(host).HasField("operation") for host in authors)  # noqa: E731
+    await one.walle.until(in_use, "they are in use")
+    assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
+    for host, who in authors.items():
+        order = pb.StartOperationRequest(host=host, kind=OPERATION_KIND_REBOOT, group_id="maintenance")
+        assert await one.status(who, order) == 200
+    groups = [one.walle.of(host).operation.group_id for host in authors]
+    assert groups[0] == groups[1] != groups[2]
+    assert all(group.startswith("maintenance-") for group in groups)
+
+
+async def test_who_names_nothing_is_told_so(one: Guarded) -> None:
+    for what, request in NAMES_NOTHING:
+        assert (await one.call("lab-operator", request))[1]["message"] == f"no {what} is named", request
+
+
+LONG = "x" * 1_001
+TOO_LONG: list[tuple[str, Message]] = [
+    ("reason", pb.SetHostStateRequest(host="lab-1", status=HOST_STATUS_READY, reason=LONG)),
+    ("reason", pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT, reason=LONG)),
+    ("group_id", pb.StartOperationRequest(host="lab-1", kind=OPERATION_KIND_REBOOT, group_id=LONG)),
+    ("reason", pb.CancelOperationRequest(host="lab-1", reason=LONG)),
+    ("reason", pb.SwitchAutomationRequest(project="web", reason=LONG)),
+    ("reason", _update_of_web(reason=LONG)),
+    ("reason", pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-1"], reason=LONG)),
+    ("ticket", pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-1"], ticket=LONG)),
+    ("reason", pb.EndScenarioRequest(scenario="s", reason=LONG)),
+    ("owners", _update_of_web(set_owners=True, owners=["web-uploader", LONG])),
+    ("owners", _update_of_web(set_owners=True, owners=["web-uploader", "a\nb"])),
+    ("reason", pb.AgreeScenarioRequest(scenario="s", project="web", reason=LONG)),
+    ("reason", pb.ReleaseTasksRequest(project="web", reason=LONG)),
+]
+
+
+async def test_what_is_kept_of_an_order_has_a_bound(one: Guarded) -> None:
+    """A few long reasons filled the record of a host, which nobody could change any more, and many the store."""
+    for field, order in TOO_LONG:
+        status, answer = await one.call("web-uploader", order)
+        assert (status, field in json.dumps(answer)) == (400, True), (order, answer)
+
+
+UNKNOWN: Any = 99
+WITH_UNKNOWN_NUMBERS: list[tuple[str, Message]] = [
+    ("state", pb.SetHostStateRequest(host="lab-2", state=UNKNOWN)),
+    ("kind", pb.StartOperationRequest(host="lab-2", kind=UNKNOWN)),
+    ("change", pb.ChangeHostRequest(host="lab-2", change=UNKNOWN)),
+    ("kind", pb.AddScenarioRequest(scenario="s", kind=UNKNOWN, hosts=["lab-2"])),
+    ("steering", pb.SteerScenarioRequest(scenario="s", steering=UNKNOWN, reason="no")),
+    ("cms_mode", _update_of_web(cms_mode=UNKNOWN)),
+    ("scheme.step", _update_of_web(set_scheme=True, scheme=[Scheme(check="c", step=[UNKNOWN])])),
+    (
+        "notifications.recipient.severity",
+        _update_of_web(
+            set_notifications=True,
+            notifications=Notifications(recipient=[Recipient(address="a@b.test", severity=UNKNOWN)]),
+        ),
+    ),
+]
+
+
+async def test_a_number_that_names_nothing_is_refused_before_it_is_stored(one: Guarded) -> None:
+    """As the state of one host it kept all lists from being answered; as a kind of work, its author's orders."""
+    assert await one.status("admin", pb.AddHostRequest(host="lab-2", project="web", ignore_cms=True)) == 200
+    await one.walle.until(lambda: not one.walle.of("lab-2").HasField("operation"), "it is in use")
+    for field, order in WITH_UNKNOWN_NUMBERS:
+        status, answer = await one.call("admin", order)
+        assert (status, field in json.dumps(answer)) == (400, True), (order, status, answer)
+    failing_now = pb.HostChecks(host="lab-2", check=[pb.CheckReport(name="ssh", failing=True)])
+    assert await one.status("admin", pb.ReportChecksRequest(hosts=[failing_now])) == 200
+    await one.walle.until(lambda: bool(one.walle.of("lab-2").check), "the report is stored")
+    assert await one.status("reader", pb.ListHostsRequest()) == 200
+    assert (
+        await one.status("admin", pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-2"]))
+        == 200
+    )
 
 
 async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:

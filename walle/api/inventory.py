@@ -12,6 +12,7 @@ from serving.encoding.jsonio import MessageAnswer
 from serving.errors import invalid
 from serving.rights.reach import Of, checked_reach, narrowed_reach
 from serving.rights.rules import READ
+from serving.rights.stored import encode_access
 from walle.api.checking import check_host, check_imported_host, check_patterns, normalize_machine
 from walle.api.submitting import submit
 from walle.process.automaton import INVENTORY, WalleSupervisor
@@ -69,6 +70,7 @@ class Inventory:
         """Return the changes that the order would make, from memory. Raises EventRefused, as the order would."""
         walle, known = self._walle, [*self._walle.machines.values()]
         draft, order = Draft(walle.controller), pb.Order(import_machines=request, by=who(call))
+        order.access = encode_access(call.access)
         try:
             import_hosts(draft, order, walle.world, walle.ledger.now(), known)
         except Refused as error:

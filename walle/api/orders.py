@@ -19,6 +19,7 @@ from walle.healing.check_sources import MOST_TEXT
 from walle.process.automaton import INVENTORY, WalleSupervisor
 from walle.reach import ORDER, REPORT, is_agent, may_import, may_report, source_of, who
 from walle.work import scenarios
+from walle.work.inventory import is_permitted
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.project_pb2 import Project
 
@@ -118,7 +119,10 @@ class WalleOrders:
         return MessageAnswer(pb.SwitchAutomationResponse())
 
     async def _add_host(self, request: pb.AddHostRequest, call: Call) -> Answer:
-        request.host = self._walle.machine_named(request.host)
+        name = self._walle.machine_named(request.host)
+        machine = self._walle.machines.get(name)
+        if may_import(name, call.access) or (machine is not None and is_permitted(machine, request.project)):
+            request.host = name  # else the answer would say whose number it is
         checking.check_new_host(request)
         order = pb.Order(add_host=request, may_import=may_import(request.host, call.access))
         await self._order(INVENTORY if order.may_import else f"host/{request.host}", order, call)

@@ -22,6 +22,7 @@ from walle.healing.scheme import scheme_of
 from walle.maintenance import OVER, blocking
 from walle.notices import warnings_of
 from walle.process.automaton import WalleSupervisor
+from walle.texts import describe_absence
 from walle.work.inventory import inventory_number
 from walle.work.restored import is_looked_at, review_items
 from walle.work.waves import not_back
@@ -98,9 +99,9 @@ class WalleReads:
         self._walle.controller.check_loaded()
         found = self._walle.hosts.get(request.host) or self._by_inventory(request.host)
         if found is None:
-            raise NotFound(f"host {request.host} does not exist")
+            raise NotFound(describe_absence("host", request.host))
         if not self._sees(found.name, call):
-            raise OutOfReach(f"host {request.host} does not exist", key=found.name)
+            raise OutOfReach(describe_absence("host", request.host), key=found.name)
         return MessageAnswer(self._visible_host(found, HostDecisions(self._walle), call))
 
     def _hosts(self, request: pb.ListHostsRequest, call: Call) -> Answer:
@@ -157,9 +158,9 @@ class WalleReads:
         self._walle.controller.check_loaded()
         found = self._walle.scenarios.get(request.scenario)
         if found is None:
-            raise NotFound(f"scenario {request.scenario} does not exist")
+            raise NotFound(describe_absence("scenario", request.scenario))
         if not self._sees_scenario(found, call):
-            raise OutOfReach(f"scenario {request.scenario} does not exist", key=request.scenario)
+            raise OutOfReach(describe_absence("scenario", request.scenario), key=request.scenario)
         projects = {one.name: host.project for one in found.host if (host := self._walle.hosts.get(one.name))}
         shown = self._visible_scenario(found, call)
         return MessageAnswer(pb.GetScenarioResponse(scenario=shown, blocking=blocking(shown, projects)))
@@ -188,7 +189,7 @@ class WalleReads:
     def _check_project(self, request: Any, access: Access) -> None:
         """Raises OutOfReach. The fuse and limits of all projects are shown to who sees all."""
         if not self._walle.reaches.may_see_project(request.project, access):
-            raise OutOfReach(f"project {request.project} does not exist", key=request.project)
+            raise OutOfReach(describe_absence("project", request.project), key=request.project)
 
     def _sees(self, host: str, call: Call) -> bool:
         return not call.access.is_checked or self._walle.reaches.may_see_host(host, call.access)
@@ -200,7 +201,7 @@ class WalleReads:
         self._walle.controller.check_loaded()
         found = self._walle.projects.get(name)
         if found is None:
-            raise NotFound(f"project {name} does not exist")
+            raise NotFound(describe_absence("project", name))
         return found
 
     def _fuse(self, fuse_id: str) -> Fuse:

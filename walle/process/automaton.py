@@ -36,6 +36,7 @@ from walle.process.planner import Planner, SuspensionPort
 from walle.process.storing import LedgerClock, Storing
 from walle.reach import ORDER, WalleAccessChecks
 from walle.tables import IN_USE
+from walle.texts import describe_absence
 from walle.work import inventory, orders, projects, restored, scenarios
 from walle.work.book import (
     DEFAULT_TASKS,
@@ -136,7 +137,7 @@ class Handling:
             return [host.name for host in behind if wanted.dc in ("", host.location.dc)]
         named = [name for name in dict.fromkeys(wanted.hosts) if "*" not in name]
         if lost := set(named).difference(self._within_reach(named, order.access)):
-            raise Refused(f"host {min(lost)} does not exist", "NOT_FOUND")
+            raise Refused(describe_absence("host", min(lost)), "NOT_FOUND")
         patterns = [name for name in wanted.hosts if "*" in name]
         if not patterns and wanted.hosts:
             return named
@@ -235,6 +236,7 @@ class WalleSupervisor:
         self.world.incidents.project = self.projects.get
         self.world.epoch = lambda: controller.restored_epoch
         self.world.check_reach = _make_reach_check(controller.rights, self.hosts)
+        self.world.is_reached = lambda access, name: bool(self._within_reach([name], access))
         self.world.look_near = self._look_at_places
         self.world.hosts_ahead = self._hosts_ahead
         self.world.why_stopped = self.stop_order

@@ -15,6 +15,7 @@ from walle.fuses.fuse import GLOBAL
 from walle.fuses.limits import Limits
 from walle.healing.decision import SETTLE_MS
 from walle.healing.incidents import Incidents
+from walle.texts import describe_absence
 from wallepb.v1.host_pb2 import Host, Machine
 from wallepb.v1.project_pb2 import (
     DefaultCmsTasks,
@@ -84,6 +85,7 @@ class World:
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
         check_reach: raises Refused unless what an order (by its field in `Order`) is about is still within the reach of
             its author, whose stored access follows.
+        is_reached: whether the author whose stored access this is may order work on a host, or could if it were one.
         hosts_ahead: of a host that is to be repaired: those of its project that broke earlier and wait for the same
             limit. Limits and credits are used up in this order.
         why_stopped: who stopped everything, and why (`walle kill`); empty: nobody did.
@@ -97,6 +99,7 @@ class World:
     settle_ms: int = SETTLE_MS
     epoch: Callable[[], str] = lambda: ""
     check_reach: Callable[[WalleTransaction, str, Message, str], None] = lambda *_: None
+    is_reached: Callable[[str, str], bool] = lambda access, name: True
     why_stopped: Callable[[], str] = lambda: ""
     look_near: Callable[[Host], object] = lambda host: None
     hosts_ahead: Callable[[Host], Sequence[str]] = lambda host: ()
@@ -106,7 +109,7 @@ def stored_record(book: WalleTransaction, kind: Kind[M], name: str) -> M:
     """A copy of a record that an order names. Raises Refused: there is none."""
     found = book.get(kind, name)
     if found is None:
-        raise Refused(f"{kind.name} {name} does not exist", "NOT_FOUND")
+        raise Refused(describe_absence(kind.name, name), "NOT_FOUND")
     return found
 
 

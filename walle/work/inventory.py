@@ -7,7 +7,7 @@ the machines in memory, shows all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from control.errors import Refused
@@ -25,15 +25,24 @@ def inventory_number(text: str) -> int:
     return int(text) if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else 0
 
 
-def import_machines(book: WalleTransaction, machines: Iterable[Machine], known: Iterable[Machine]) -> None:
-    """Store them, and the same in their hosts. Refused: one of them has what another machine has."""
+def import_machines(
+    book: WalleTransaction,
+    machines: Iterable[Machine],
+    known: Iterable[Machine],
+    sees: Callable[[str], bool] = lambda name: True,
+) -> None:
+    """Store them, and the same in their hosts. Refused: one of them has what another machine has.
+
+    `sees`: whether the author may be told of that one.
+    """
     machines = list(machines)
     mine = {machine.name for machine in machines}
     owners = {claim: other.name for other in known if other.name not in mine for claim in _claims(other)}
     for machine in machines:
         for claim in _claims(machine):
             if owners.setdefault(claim, machine.name) != machine.name:
-                raise Refused(f"machine {machine.name}: {claim} belongs to {owners[claim]}", "ALREADY_EXISTS")
+                other = owners[claim] if sees(owners[claim]) else "another machine"
+                raise Refused(f"machine {machine.name}: {claim} belongs to {other}", "ALREADY_EXISTS")
         if book.get(MACHINE, machine.name) != machine:
             book.put(MACHINE, machine.name, machine)
         host = book.get(HOST, machine.name)
@@ -69,14 +78,17 @@ def remove_machine(book: WalleTransaction, name: str) -> None:
 
 
 def machine_for(
-    book: WalleTransaction, order: AddHostRequest, known: Iterable[Machine], *, may_import: bool
+    book: WalleTransaction,
+    order: AddHostRequest,
+    known: Iterable[Machine],
+    sees: Callable[[str], bool],
+    *,
+    may_import: bool,
 ) -> Machine:
-    """The machine that becomes a host of the order's project. Refused: the inventory does not permit it.
+    """The machine that becomes a host of the order's project, to which it is permitted.
 
-    `may_import`: what the order says of the machine is imported.
+    `may_import`: what the order says of the machine is imported. `sees`: as in `import_machines`.
     """
-    if not may_import:
-        check_permitted(book, order.host, order.project, may_import=False)
     found = book.get(MACHINE, order.host) or Machine(name=order.host)
     if may_import:
         found.MergeFrom(Machine(inventory=order.inventory, bmc=order.bmc))
@@ -87,7 +99,7 @@ def machine_for(
             found.address.extend(order.address)
         if not is_permitted(found, order.project):
             found.project.append(order.project)
-        import_machines(book, [found], known)
+        import_machines(book, [found], known, sees)
     return found
 
 

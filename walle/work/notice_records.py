@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import Final
 
@@ -103,10 +104,15 @@ def undeliverable(records: Iterable[NoticeRecord], now_ms: int) -> list[NoticeRe
 
 
 def surplus(records: Collection[NoticeRecord], now_ms: int) -> list[NoticeRecord]:
-    """Notices to delete: old ones, and beyond MAX_RECORDS the oldest, critical ones last."""
+    """Notices to delete: old ones, and beyond MAX_RECORDS the oldest of projects with many, critical ones last."""
     old = [one for one in records if now_ms - one.last_ms > _keep_ms(one)]
     gone = {one.id for one in old}
-    kept = sorted((one for one in records if one.id not in gone), key=lambda one: (_is_critical(one), one.last_ms))
+    places, newer = dict[str, int](), Counter[str]()  # the newest of each project has place 0
+    kept = sorted((one for one in records if one.id not in gone), key=lambda one: -one.last_ms)
+    for one in kept:
+        places[one.id] = newer[one.project]
+        newer[one.project] += 1
+    kept.sort(key=lambda one: (_is_critical(one), -places[one.id], one.last_ms))
     return old + kept[: max(0, len(kept) - MAX_RECORDS)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
+from hashlib import blake2b
 
 from control.errors import Refused
 from walle.approval.tasks import tasks_for
@@ -63,10 +65,12 @@ _CHANGES = {
 def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
     """`known`: the inventory."""
     order = given.add_host
+    if not given.may_import:  # first: whether it is a host is not for everybody to know
+        check_permitted(book, order.host, order.project, may_import=False)
     if book.get(HOST, order.host) is not None:
         raise Refused(f"host {order.host} already exists", "ALREADY_EXISTS")
     project = stored_record(book, PROJECT, order.project)
-    machine = machine_for(book, order, known, may_import=given.may_import)
+    machine = machine_for(book, order, known, partial(world.is_reached, given.access), may_import=given.may_import)
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
     tells = _membership_rule(_adding(order), state)
     host = identify(Host(name=order.host, project=order.project), machine)
@@ -80,13 +84,13 @@ def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, kn
 def import_hosts(book: WalleTransaction, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
     """Import machines, and add those of them that become hosts. Refused: one is a host of another project."""
     order = given.import_machines
-    import_machines(book, order.machines, known)
+    import_machines(book, order.machines, known, partial(world.is_reached, given.access))
     for wanted in order.hosts:
         host = book.get(HOST, wanted.host)
         if book.get(PROJECT, wanted.project) is None:
             raise Refused(f"host {wanted.host}: project {wanted.project} does not exist", "NOT_FOUND")
         if host is None:
-            add_host(book, Order(by=given.by, add_host=wanted), world, now, known)
+            add_host(book, Order(by=given.by, access=given.access, add_host=wanted), world, now, known)
         elif host.project != wanted.project:
             move = f"move it with `walle hosts switch-project {host.name} {wanted.project}`"
             raise Refused(f"host {host.name} is in project {host.project}: {move}", "ALREADY_EXISTS")
@@ -141,7 +145,7 @@ def start_operation(book: WalleTransaction, order: StartOperationRequest, by: st
     _check_not_busy(book, host)
     tells = MembershipRule(order.kind, None)
     _begin(host, project, tells, by, order.reason, world, now, ignore_cms=order.ignore_cms)
-    host.operation.group_id = order.group_id
+    host.operation.group_id = _own_group(order.group_id, by)
     if order.kind in ENDS_DNS_FIX:
         end_dns_fix(host, f"{NAMES[order.kind]} begins", now)
     book.put(HOST, host.name, host)
@@ -229,6 +233,11 @@ def _begin(
     if tells.state:
         operation.after.CopyFrom(After(state=tells.state))
     host.operation.CopyFrom(operation)
+
+
+def _own_group(name: str, by: str) -> str:
+    """A CMS decides a group as one, and to it all of ours have one owner: an author joins no group of another's."""
+    return f"{name}-{blake2b(by.encode(), digest_size=4).hexdigest()}" if name else ""
 
 
 def _adding(order: AddHostRequest) -> MembershipChange:

@@ -131,12 +131,14 @@ def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
 _MOST: Final = {"owners": 200, "cms": 20, "limits": 100, "scheme": 100}
 _MOST_STEPS: Final = 20
 _MOST_PERIODS: Final = 20  # each of which is counted for each repair, and for who looks at the limits
+_LONGEST_OWNER: Final = 1_000
 
 
 def _check_sizes(project: Project, before: Project) -> None:
     for name, most in _MOST.items():
         if (count := len(getattr(project, name))) > max(most, len(getattr(before, name))):
             raise Refused(f"{name}: {count} are too many: a project has at most {most}", "INVALID_ARGUMENT")
+    _check_owners({*project.owners} - {*before.owners})
     if any(len(one.step) > _MOST_STEPS and one not in before.scheme for one in project.scheme):
         raise Refused(f"scheme: a check has at most {_MOST_STEPS} steps", "INVALID_ARGUMENT")
     for counter, limit in project.limits.items():
@@ -169,6 +171,12 @@ def _spelling(url: str) -> str:
         return one_spelling(url)
     except BadAddress:
         return url
+
+
+def _check_owners(new: Iterable[str]) -> None:
+    if any(not 0 < len(one) <= _LONGEST_OWNER or not one.isprintable() for one in new):
+        what = f"write identities of 1 to {_LONGEST_OWNER} printable characters"
+        raise Refused(f"owners: {what}", "INVALID_ARGUMENT")
 
 
 def _check_cms(cms: Cms) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 
 from control.errors import Refused
 from control.records import Records
+from walle.texts import describe_absence
 from walle.work.book import SCENARIO, SCENARIO_HOSTS, WalleTransaction
 from wallepb.v1.project_pb2 import Scenario, ScenarioHosts
 
@@ -25,7 +26,7 @@ def stored_scenario(book: WalleTransaction, name: str) -> Scenario:
     """`read_scenario` of one that an order names. Raises Refused: there is none."""
     found = read_scenario(book, name)
     if found is None:
-        raise Refused(f"scenario {name} does not exist", "NOT_FOUND")
+        raise Refused(describe_absence("scenario", name), "NOT_FOUND")
     return found
 
 

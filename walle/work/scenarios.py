@@ -23,7 +23,7 @@ from walle.maintenance import (
     tasks,
     with_task,
 )
-from walle.texts import truncate_text
+from walle.texts import describe_absence, truncate_text
 from walle.work.book import HOST, PROJECT, Notice, WalleTransaction, World, stored_record
 from walle.work.results import Result, changed_task
 from walle.work.scenario_kinds import kind_traits
@@ -109,7 +109,7 @@ def why_no_room(stored: Iterable[Scenario], author: str) -> str:
 
 def _waiting_host(name: str, host: Host | None, domain: str) -> ScenarioHost:
     if host is None:
-        raise Refused(f"host {name} does not exist", "NOT_FOUND")
+        raise Refused(describe_absence("host", name), "NOT_FOUND")
     return ScenarioHost(name=name, domain=_domain(host, domain))
 
 

@@ -193,3 +193,6 @@ def test_old_ones_go_and_beyond_the_bound_the_oldest_that_are_not_critical() -> 
     many = [NoticeRecord(id=str(n), severity=SEVERITY_ERROR, last_ms=NOW_MS + n) for n in range(MAX_RECORDS)]
     many[0].severity = SEVERITY_CRITICAL
     assert [one.id for one in surplus([*many, NoticeRecord(id="x", last_ms=now_ms)], now_ms)] == ["1"]
+    of_one = [NoticeRecord(id=f"w{n}", project="web", last_ms=NOW_MS + n) for n in range(MAX_RECORDS)]
+    of_another = [NoticeRecord(id=f"m{n}", project="mail", last_ms=NOW_MS - n) for n in range(3)]
+    assert [one.id for one in surplus([*of_one, *of_another], now_ms)] == ["w0", "w1", "w2"], "nobody pushes others out"
