@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from cms.checks import check_line, is_name
+from cms.checks import check_line, check_size, is_name
 from cms.ledger.calendar import CalendarRule, Freeze, Window
 from cmspb.v1 import cms_pb2 as pb
 from serving.durations import duration_s
@@ -23,6 +23,13 @@ _OVERRUN_S: Final = 3_600.0
 # For ever: what is computed from these, days and minutes more, is still within a calendar's years.
 _FIRST_S: Final = datetime(1970, 1, 1, tzinfo=UTC).timestamp()
 _LAST_S: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
+
+
+def check_windows(windows: pb.Windows) -> None:
+    """Raises InvalidRequest, naming the field that is wrong. What was stored before may be larger."""
+    rule_of(windows)
+    if found := check_size(windows, "windows"):
+        raise InvalidRequest(*found)
 
 
 def rule_of(windows: pb.Windows) -> CalendarRule:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from google.protobuf.message import Message
+
 from cms.ledger.actions import ACTIONS
 from cmspb.storage.v1 import ledger_pb2
 from cmspb.v1 import cms_pb2
@@ -16,6 +18,7 @@ from serving.errors import InvalidRequest, Violation
 TYPES: Final = ("manual", "automated")
 MOST_HOSTS: Final = 10_000
 _MOST_RECORD_BYTES: Final = 480 << 10
+_MOST_SETTING_BYTES: Final = 16 << 10
 _is_host = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch
 is_name = re.compile(r"[A-Za-z0-9._@-]{1,100}").fullmatch
 _HOST_RULE: Final = "use 1 to 253 letters, digits and ._:@-"
@@ -60,8 +63,17 @@ def check_budget(budget: cms_pb2.Budget) -> None:
     found += _brief(budget.brief) if budget.HasField("brief") else []
     found += [*_words(budget.cluster, "budget.cluster"), *_words(budget.labels, "budget.labels")]
     found += _words(budget.labels.values(), "budget.labels")
+    found += check_size(budget, "budget")
     if found:
         raise InvalidRequest(*found)
+
+
+def check_size(setting: Message, field: str) -> list[Violation]:
+    """All of a kind are told to recorders together, in an answer that has a bound."""
+    size = setting.ByteSize()
+    return (
+        [Violation(field, f"is {size} bytes; the limit is {_MOST_SETTING_BYTES}")] if size > _MOST_SETTING_BYTES else []
+    )
 
 
 def _brief(brief: cms_pb2.Brief) -> list[Violation]:

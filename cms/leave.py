@@ -122,6 +122,7 @@ class TaskService:
 
     async def end(self, task_id: str, owner: str, *, is_wire: bool = False) -> None:
         """Delete a task of the caller's own. Raises NotFound."""
+        await self._own(task_id, owner)  # an order is stored for all to read: not for what is not there
         delete = ledger_pb2.Order.Delete(by=owner, is_wire=is_wire)
         await self._submit(ledger_pb2.Order(task_id=task_id, delete=delete))
 
@@ -147,14 +148,14 @@ class TaskService:
             if record is not None and owner in (None, record.owner) and (record.is_wire or not only_wire):
                 yield record
 
-    def why(self, record: ledger_pb2.Task) -> Why:
-        """Why a stored task stands so."""
+    def why(self, record: ledger_pb2.Task, *, briefly: bool = False) -> Why:
+        """Why a stored task stands so; briefly: for a list, with the facts of its message alone."""
         task = self.desk.book.tasks.get(record.id)
         if task is None:
             return Why("it is gone")
         # A granted task stays granted whatever would be decided now, so its caller need not wait for a decision.
         decision = self.desk.decision if task.holds and self.desk.is_deciding else self.desk.current()
-        return explain(self.desk.book, decision, task, self.desk.clock.now())
+        return explain(self.desk.book, decision, task, self.desk.clock.now(), briefly=briefly)
 
     # --- inside -------------------------------------------------------------------------------------------------------
 

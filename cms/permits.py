@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from cms.ledger.book import TaskLedger
+from cms.ledger.claims import claim_of
 from cms.ledger.instances import Instance, InstanceKey
+from cms.ledger.states import State
 from cms.ledger.tasks import Task
 from cms.ledger.why import BudgetView, Why
 from cmspb.storage.v1 import ledger_pb2
@@ -81,7 +84,21 @@ class CmsAccessChecks:
         services = self._services_asked_for(task, access)
         if access.is_unlimited and services is None:
             return why
-        return why.visible_part(*self._sight(access, services))
+        sees_task, sees_instance = self._sight(access, services)
+        shown = why.visible_part(sees_task, sees_instance)
+        return shown if task.owner == access.name else self._own_part(shown, task, sees_task)
+
+    def _own_part(self, why: Why, task: ledger_pb2.Task, sees_task: Callable[[Task], bool]) -> Why:
+        """Leave out what other tasks of its group need that a caller may not see."""
+        known = self._book.tasks.get(task.id)
+        members = self._book.members(known.unit) if known is not None and known.group else []
+        seen = [one for one in members if sees_task(one)]
+        if len(seen) == len(members) or known is None:
+            return why
+        needed = claim_of([one for one in seen if one.disrupts], self._book.picture, self._book.limits, ()).all
+        waits = known.state in (State.WAITING, State.REJECTED)
+        message = "it waits together with others of its group" if waits else why.message
+        return replace(why, message=message, budgets=[one for one in why.budgets if one.name in needed])
 
     def visible_budget(self, view: BudgetView, access: Access) -> BudgetView:
         """How a budget stands, likewise."""

@@ -71,7 +71,7 @@ class CmsApi:
         self._desk.controller.check_loaded()
         tasks, book = self._desk.book.tasks, self._desk.book
         entries = (
-            (key, self._state(record, self._leave.why(record), call))
+            (key, self._state(record, self._leave.why(record, briefly=True), call))
             for record in self._leave.all()
             if (key := f"{tasks[record.id].order:019d}") > request.page_token
             if may_see(call.access, record, book) and self._passes(record, request)
@@ -104,7 +104,11 @@ class CmsApi:
         self._desk.controller.check_loaded()
         await self._desk.locations.fence(self._desk.settings.fence_s)
         made = plan(self._desk.book, request.host, action, self._clock.now())
-        misfits = [pb.Misfit(host=host, reason=reason) for host, reason in made.misfits.items()]
+        nobodys = ledger_pb2.Task()
+        misfits = [
+            pb.Misfit(host=host, reason=self._reaches.visible_why(why, call.access, nobodys).message)
+            for host, why in made.misfits.items()
+        ]
         unknown = [host for host in request.host if not self._desk.book.picture.instances_on(host)]
         waves = [pb.Wave(host=wave) for wave in made.waves]
         return MessageAnswer(pb.PlanResponse(wave=waves, misfit=misfits, unknown=unknown))

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from cms.ledger.book import TaskLedger
-from cms.ledger.claims import Claim, Round, claim_of
+from cms.ledger.claims import Round, claim_of
 from cms.ledger.limits import Site
 from cms.ledger.tasks import Task
-from cms.ledger.why import describe
+from cms.ledger.why import Why, explain_obstacles
 
 
 @dataclass(slots=True)
@@ -21,19 +21,20 @@ class WavePlan:
     """
 
     waves: list[list[str]] = field(default_factory=list)
-    misfits: dict[str, str] = field(default_factory=dict)
+    misfits: dict[str, Why] = field(default_factory=dict)
 
 
 def plan(book: TaskLedger, hosts: Sequence[str], action: str, now: float) -> WavePlan:
     """Waves by first fit, rack by rack. Present holds stay in force in all of them."""
     book.picture.age(now)
     ordered = sorted(set(hosts), key=lambda host: (*_place(book.limits.sites.get(host, Site())), host))
-    claims = {host: _claim(book, host, action) for host in ordered}
+    tasks = {host: Task("plan", 0, action, hosts=(host,)) for host in ordered}
+    claims = {host: claim_of([task], book.picture, book.limits, book.locations) for host, task in tasks.items()}
     made = WavePlan()
     for host in list(claims):
         obstacles = _empty(book, now).obstacles(claims[host])
         if obstacles:
-            made.misfits[host] = describe(book, obstacles)
+            made.misfits[host] = explain_obstacles(book, [tasks[host]], obstacles)
             del claims[host]
     while claims:
         wave, together = [], _empty(book, now)
@@ -53,7 +54,3 @@ def _place(site: Site) -> tuple[str, str, str]:
 
 def _empty(book: TaskLedger, now: float) -> Round:
     return Round(book.picture, book.limits, book.overdue(now))
-
-
-def _claim(book: TaskLedger, host: str, action: str) -> Claim:
-    return claim_of([Task("plan", 0, action, hosts=(host,))], book.picture, book.limits, book.locations)

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, NamedTuple
 
 from cms.ledger.book import TaskLedger
@@ -19,6 +20,8 @@ from cms.ledger.tasks import Task
 
 _MOST_SHOWN: Final = 20
 _MOST_RETRY_S: Final = 365 * 86_400  # a freeze may end thousands of years from now
+_HIDDEN: Final = "of others"
+_MOST_HOLDERS: Final = 100  # of one instance, and of a budget: each view looks at them, and each list at many views
 _RETRY_S: Final = {WaitCause.CLOSED: 1, WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
 
 
@@ -65,11 +68,17 @@ class BudgetView:
 
 
 class LimitView(NamedTuple):
-    """How a domain limit stands."""
+    """How a domain limit stands; `workers`: who works in each of the busy domains."""
 
     limit: DomainLimit
     busy: tuple[str, ...]
     blocks: bool
+    workers: tuple[tuple[Task, ...], ...] = ()
+
+    def visible_part(self, task: Callable[[Task], bool]) -> LimitView:
+        """The same without the names of domains in which nobody works whom a caller may see: how many, stays."""
+        pairs = zip(self.busy, self.workers, strict=True)
+        return self._replace(busy=tuple(name if any(map(task, at_work)) else _HIDDEN for name, at_work in pairs))
 
 
 @dataclass(slots=True)
@@ -84,14 +93,18 @@ class Why:
 
     def visible_part(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> Why:
         """The same without the names of what a caller may not see: how many there are, stays."""
-        message = self.message
+        limits = [one.visible_part(task) for one in self.limits]
+        words = {
+            _under_work(told.busy): _under_work(shown.busy) for told, shown in zip(self.limits, limits, strict=True)
+        }
         for seen in self.budgets:
-            for held in seen.holders:
-                message = message if task(held.task) else message.replace(str(held), f"work holds {held.instances}")
-            for one in seen.missing:
-                word = f"one is {one.standing.value}"
-                message = message if instance(one.instance) else message.replace(str(one), word)
-        return replace(self, message=message, budgets=[one.visible_part(task, instance) for one in self.budgets])
+            words |= {str(one): f"work holds {one.instances}" for one in seen.holders if not task(one.task)}
+            words |= {str(one): f"one is {one.standing.value}" for one in seen.missing if not instance(one.instance)}
+        message = self.message
+        for told_words in sorted(words, key=len, reverse=True):  # one may be the end of another
+            message = message.replace(told_words, words[told_words])
+        budgets = [one.visible_part(task, instance) for one in self.budgets]
+        return replace(self, message=message, budgets=budgets, limits=limits)
 
 
 def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: bool = False) -> BudgetView:
@@ -102,9 +115,9 @@ def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: boo
     seen = BudgetView(name, tally.budget.words(), total, floor, tally.available, needs, blocks)
     counts: Counter[str] = Counter()
     for key in tally.apart[TallyPlace.HELD]:
-        counts.update(book.picture.holders(book.picture.instances[key]))
+        counts.update(islice(book.picture.holders(book.picture.instances[key]), _MOST_HOLDERS))
     held = (BudgetHolder(book.tasks[task_id], count) for task_id, count in counts.items() if task_id in book.tasks)
-    seen.holders = sorted(held, key=lambda one: one.task.order)
+    seen.holders = sorted(held, key=lambda one: one.task.order)[:_MOST_HOLDERS]
     missing = sorted(tally.apart[TallyPlace.DOWN] | tally.apart[TallyPlace.UNCERTAIN])
     seen.missing_total = len(missing)
     for key in missing[:_MOST_SHOWN]:
@@ -113,12 +126,14 @@ def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: boo
     return seen
 
 
-def explain(book: TaskLedger, decision: Decision, task: Task, now: float) -> Why:
-    """Everything about one task that is stored."""
-    tasks = [one for one in book.members(task.unit) if one.state is task.state and one.disrupts] or [task]
+def explain(book: TaskLedger, decision: Decision, task: Task, now: float, *, briefly: bool = False) -> Why:
+    """Everything about one task that is stored; briefly: of budgets and limits those alone that its message names."""
+    members = [task] if briefly else book.members(task.unit)
+    tasks = [one for one in members if one.state is task.state and one.disrupts] or [task]
     if task.state is State.WAITING:
         waiting = decision.waiting.get(task.unit, UnitWait())
-        return _with_facts(book, tasks, waiting.obstacles, *_waiting_words(book, task, waiting))
+        words, retry_s = _waiting_words(book, task, waiting)
+        return _with_facts(book, tasks, waiting.obstacles, words, retry_s, briefly=briefly)
     words = {
         State.GRANTED: _granted_words(book, task, now),
         State.PROVISIONAL: (
@@ -131,7 +146,7 @@ def explain(book: TaskLedger, decision: Decision, task: Task, now: float) -> Why
     obstacles = consider(book, decision, tasks, now) if task.state is State.REJECTED else []
     if obstacles:
         words = f"rejected: {describe(book, obstacles)}"
-    return _with_facts(book, tasks, obstacles, words, 0)
+    return _with_facts(book, tasks, obstacles, words, 0, briefly=briefly)
 
 
 def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> tuple[list[Obstacle], Why]:
@@ -141,6 +156,11 @@ def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now
         return obstacles, _with_facts(book, tasks, obstacles, book.closed, 30)
     words = describe(book, obstacles) if obstacles else f"it could be granted now{_unknown(book, tasks)}"
     return obstacles, _with_facts(book, tasks, obstacles, words, _retry_s(obstacles))
+
+
+def explain_obstacles(book: TaskLedger, tasks: Sequence[Task], obstacles: Sequence[Obstacle]) -> Why:
+    """What stands in the way of tasks that are not stored, as somebody else has found it."""
+    return _with_facts(book, tasks, obstacles, describe(book, obstacles), 0)
 
 
 def describe(book: TaskLedger, obstacles: Sequence[Obstacle]) -> str:
@@ -182,18 +202,30 @@ def _unknown(book: TaskLedger, tasks: Sequence[Task]) -> str:
 
 
 def _with_facts(
-    book: TaskLedger, tasks: Sequence[Task], obstacles: Sequence[Obstacle], words: str, retry_s: int
+    book: TaskLedger,
+    tasks: Sequence[Task],
+    obstacles: Sequence[Obstacle],
+    words: str,
+    retry_s: int,
+    *,
+    briefly: bool = False,
 ) -> Why:
-    working = [task for task in tasks if task.disrupts]
-    claim = claim_of(working, book.picture, book.limits, book.locations)
     blocking = {(obstacle.kind, obstacle.name) for obstacle in obstacles}
     opens_in_s = max((_opens_in_s(one) for one in obstacles if one.wait is WaitCause.CLOSED), default=0)
     why = Why(words, retry_s, opens_in_s)
-    for name in sorted(claim.all):
+    if briefly:
+        claim = Claim()
+        budgets = {name for kind, name in blocking if kind == "budget"}
+        limits = {name for kind, name in blocking if kind == "limit"}
+    else:
+        claim = claim_of([task for task in tasks if task.disrupts], book.picture, book.limits, book.locations)
+        budgets, limits = set(claim.all), set(claim.domains)
+    for name in sorted(budgets):
         why.budgets.append(view(book, name, claim, blocks=("budget", name) in blocking))
-    for name in sorted(claim.domains):
-        busy = tuple(sorted(book.limits.busy[name]))
-        why.limits.append(LimitView(book.limits.by_name[name], busy, ("limit", name) in blocking))
+    for name in sorted(limits):
+        busy = dict(sorted(book.limits.busy[name].items()))
+        workers = tuple(tuple(book.tasks[one] for one in sorted(ids) if one in book.tasks) for ids in busy.values())
+        why.limits.append(LimitView(book.limits.by_name[name], tuple(busy), ("limit", name) in blocking, workers))
     return why
 
 
@@ -239,5 +271,8 @@ def _limit_words(book: TaskLedger, obstacle: Obstacle) -> str:
     rule = f"limit {limit.name}: at most {limit.most} {noun} under work at once"
     if obstacle.wait is WaitCause.IMPOSSIBLE:
         return f"{rule}, and it asks for more: split it"
-    busy = ", ".join(sorted(book.limits.busy[limit.name])[:5])
-    return f"{rule}; under work: {busy or 'none, but earlier tasks wait for the same'}"
+    return f"{rule}; {_under_work(sorted(book.limits.busy[limit.name]))}"
+
+
+def _under_work(busy: Sequence[str]) -> str:
+    return f"under work: {', '.join(busy[:5]) or 'none, but earlier tasks wait for the same'}"

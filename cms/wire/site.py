@@ -132,7 +132,9 @@ class WireApi:
         self._leave.desk.controller.check_loaded()
         records = self._leave.all(owner_of(call), only_wire=True)
         shown = [
-            listed_task(record, self._reaches.visible_why(self._leave.why(record), call.access, record).message)
+            listed_task(
+                record, self._reaches.visible_why(self._leave.why(record, briefly=True), call.access, record).message
+            )
             for record in records
         ]
         return _json(200, {"result": shown})

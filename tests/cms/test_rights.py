@@ -15,7 +15,12 @@ from typing import Any
 import click
 import pytest
 
+from cms.ledger import why as reasons
+from cms.ledger.book import TaskLedger
+from cms.ledger.limits import DomainLimit
 from cms.options import settings_of
+from control import Kind
+from controlpb.v1 import control_pb2
 from tests.cms.cloud import Cms, cloud, known, task
 from tests.support.sample_instances import eventually
 from tests.support.secured import POLICY, Secured
@@ -272,6 +277,92 @@ async def test_a_verdict_counts_what_others_hold_and_does_not_name_it(tmp_path: 
         assert "secret-work" not in json.dumps(why)
         _, all_of_it = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "u"})
         assert "secret-work" in json.dumps(all_of_it)
+
+
+async def test_an_operator_of_some_nodes_is_told_of_others_work_by_number_only(tmp_path: Path) -> None:
+    """Where it asks what would fit, and where a limit of hosts is in its way."""
+    files = Secured(tmp_path)
+    async with cloud() as made:
+        crew = await made.location("ams")
+        for name, host in (("web-0", "rack1-0"), ("secret-1", "h1"), ("web-2", "h2")):
+            await crew.add(name, "web", host)
+        cms = await made.cms(security=files.security(), limits=[DomainLimit("two", "host", 2)])
+        await known(cms, 3)
+        crew.ready["secret-1"] = False
+        one = Guarded(cms, files)
+        budget = {"name": "web", "service": "web", "minReady": "2"}
+        assert await one.order("admin", "PutBudget", {"budget": budget}) == 200
+        tallies = cms.server.desk.book.picture.tallies
+        await eventually(lambda: "web" in tallies and tallies["web"].available == 2, 20.0, "one is down")
+        status, plan = await one.call("rack-operator", "POST", "/cms.v1.CmsService/Plan", {"host": ["rack1-0"]})
+        assert (status, "one is down" in plan["misfit"][0]["reason"]) == (200, True), plan
+        assert "secret-1" not in json.dumps(plan)
+        _, plan = await one.call("admin", "POST", "/cms.v1.CmsService/Plan", {"host": ["rack1-0"]})
+        assert "secret-1 is down" in plan["misfit"][0]["reason"], "who sees everything, sees it"
+
+        for host in ("h7", "h8"):
+            assert await one.ask("operator", f"work-on-{host}", host) == 200
+        assert await one.ask("rack-operator", "t", "rack1-9", "ann") == 200
+        status, why = await one.call("rack-operator", "POST", "/cms.v1.CmsService/WhyTask", {"id": "t"})
+        assert "under work: of others, of others" in why["state"]["message"], why
+        assert (status, why["limit"][0]["busy"]) == (200, ["of others", "of others"])
+        assert "h7" not in json.dumps([why, (await one.call("rack-operator", "GET", "/v1.4/tasks/t"))[1]])
+        _, why = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "t"})
+        assert why["limit"][0]["busy"] == ["h7", "h8"]
+
+        await crew.add("hidden-1", "hidden", "h9")
+        await eventually(lambda: "default:hidden" in tallies, 20.0, "it is known")
+        for task_id, host in (("g-1", "rack1-0"), ("g-2", "h9")):
+            both = {"id": task_id, "action": "power-off", "host": [host], "issuer": "ann", "groupId": "g"}
+            assert await one.order("operator", "CreateTask", {"task": both}) == 200
+        _, why = await one.call("rack-operator", "POST", "/cms.v1.CmsService/WhyTask", {"id": "g-1"})
+        assert why["state"]["message"] == "it waits together with others of its group"
+        assert [budget["name"] for budget in why["budget"]] == ["web"]
+        _, why = await one.call("admin", "POST", "/cms.v1.CmsService/WhyTask", {"id": "g-1"})
+        assert "default:hidden" in [budget["name"] for budget in why["budget"]]
+
+
+async def test_a_list_looks_at_no_budget_that_is_not_in_the_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some hundred tasks of one owner, with a hundred budgets of its service, kept each list busy for minutes."""
+    looked_at: list[str] = []
+    look = reasons.view
+
+    def counted(book: TaskLedger, name: str, *more: Any, **named: Any) -> reasons.BudgetView:
+        looked_at.append(name)
+        return look(book, name, *more, **named)
+
+    async with guarded(tmp_path) as one:
+        assert await one.ask("operator", "granted", "h0") == 200
+        assert await one.ask("operator", "waits", "h1") == 200
+        monkeypatch.setattr(reasons, "view", counted)
+        status, listed = await one.call("operator", "GET", "/v1.4/tasks")
+        assert (status, [task["status"] for task in listed["result"]]) == (200, ["ok", "in-process"])
+        assert len(looked_at) == 2, "for the words of the one that waits, and for what may be told of them"
+        assert await one.order("operator", "ListTasks", {}) == 200
+        assert len(looked_at) == 4
+
+
+async def test_a_budget_and_windows_have_a_size(tmp_path: Path) -> None:
+    """Those of one service were more than a recorder is sent at once: it followed the CMS no more."""
+    async with guarded(tmp_path) as one:
+        names = [f"cluster-{number}-{'x' * 200}" for number in range(100)]
+        budget = {"name": "web", "service": "web", "minReady": "1", "cluster": names}
+        assert await one.order("web-uploader", "PutBudget", {"budget": budget}) == 400
+        freeze = {"begin": "2026-01-01", "end": "2026-01-02", "reason": "x" * 1_000}
+        windows = {"name": "web", "service": "web", "freeze": [freeze] * 20}
+        assert await one.order("web-uploader", "PutWindows", {"windows": windows}) == 400
+
+
+async def test_to_end_what_is_not_there_is_no_order(tmp_path: Path) -> None:
+    """Orders are stored in records that all share."""
+    async with guarded(tmp_path) as one:
+        for name in ("no-task", "x" * 200_000):
+            assert await one.order("web-uploader", "DeleteTask", {"id": name}) == 404
+            assert await one.order("web-uploader", "DeleteBudget", {"name": name}) == 404
+        inboxes = one.cms.server.controller.records(Kind("events.order", control_pb2.Inbox))
+        assert sum(inbox.ByteSize() for inbox in inboxes.values()) < 10_000
 
 
 async def test_who_asks_for_many_services_is_told_of_the_one_that_it_asks_for(tmp_path: Path) -> None:
