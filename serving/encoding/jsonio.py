@@ -98,7 +98,6 @@ def refuse_long_lists(message: Message, most: int, path: str = "", before: int =
     return before
 
 
-
 def refuse_unknown_numbers(message: Message, path: str = "") -> None:
     """Enum values are numbers, and any number parses: one that is stored fails wherever its name is looked up.
 

@@ -157,7 +157,7 @@ async def test_a_number_names_nobody_s_machine_to_who_may_not_see_it(walle: Guar
         pb.ChangeHostRequest(host="7", change=pb.HOST_CHANGE_PREPARE),
     ):
         status, answer = await walle.call(ME, order)
-        named = order.host == "prod-1"  # type: ignore[attr-defined]
+        named = order.host == "prod-1"
         assert (status in (403, 404), "prod-1" in answer["message"]) == (True, named), (order, answer)
 
 
