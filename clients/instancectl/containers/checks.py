@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ipaddress
 import re
 import socket
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc  # type: ignore[import-untyped,unused-ignore]
@@ -28,6 +32,7 @@ DEFAULT_TIMEOUT_S = 1.0
 DEFAULT_FAILURES = 3
 DEFAULT_SUCCESSES = 1
 _MIN_PERIOD_S = 0.05
+_threads = ThreadPoolExecutor(64, "resolve")
 _is_path = re.compile(r"/[!-~]*").fullmatch
 _FAULTS = (
     OSError,
@@ -47,6 +52,7 @@ class Checker:
         self._guard = guard
         self._commands = commands
         self._cwd = cwd
+        self._looking_up: asyncio.Future[Any] | None = None
 
     async def passes(
         self, check: ReadinessCheck, environment: Mapping[str, str], timeout_s: float, limits: Callable[[], Grip] = Grip
@@ -119,15 +125,31 @@ class Checker:
         if number is None:
             raise ConnectionRefusedError(f"no port {port} was allocated")
         host = self._desired.host.removeprefix("[").removesuffix("]")
-        found = await asyncio.get_running_loop().getaddrinfo(host, number, type=socket.SOCK_STREAM)
         failure: OSError = ConnectionRefusedError(f"{host} is no address of an instance")
-        for address in (str(entry[4][0]) for entry in found):
+        for address in await self._addresses(host, number):
             if not is_of_the_link(address):
                 try:
                     return await asyncio.open_connection(address, number)
                 except OSError as error:
                     failure = error
         raise failure
+
+    async def _addresses(self, host: str, number: int) -> list[str]:
+        """Raises OSError. A name that nobody answers for takes one thread, and none of other instances' addresses."""
+        try:
+            return [str(ipaddress.ip_address(host))]
+        except ValueError:
+            pass
+        if self._looking_up is None or self._looking_up.done():
+            look_up = partial(socket.getaddrinfo, host, number, type=socket.SOCK_STREAM)
+            self._looking_up = asyncio.get_running_loop().run_in_executor(_threads, look_up)
+            self._looking_up.add_done_callback(_note_end)
+        return [str(entry[4][0]) for entry in await asyncio.shield(self._looking_up)]
+
+
+def _note_end(looking_up: asyncio.Future[Any]) -> None:
+    if not looking_up.cancelled():
+        looking_up.exception()  # if no check waits for it any more, nobody else looks at it
 
 
 async def _close(writer: asyncio.StreamWriter) -> None:

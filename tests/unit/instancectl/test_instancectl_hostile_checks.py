@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import threading
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,10 +36,14 @@ async def server(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
 
 
 async def passes(check: ReadinessCheck, port: int, host: str = "") -> bool:
+    return await checker(host, port).passes(check, {}, 5.0)
+
+
+def checker(host: str, port: int) -> Checker:
     allocation = ResourceAllocation(host=host)
     allocation.port.add(name="http", number=port)
     desired = Desired("i-1", "node-1", (), allocation)
-    return await Checker(desired, Commands(Children("x", ProcessReaper())), NoGuard(), Path("/")).passes(check, {}, 5.0)
+    return Checker(desired, Commands(Children("x", ProcessReaper())), NoGuard(), Path("/"))
 
 
 def http(path: str) -> ReadinessCheck:
@@ -53,6 +60,32 @@ async def test_a_path_that_is_none_sends_nothing(path: str) -> None:
         assert not await passes(http(path), port)
         assert not heard
         assert await passes(http(""), port)
+
+
+async def test_a_name_that_nobody_answers_for_keeps_no_other_instances_checks_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Checks of one instance took the threads in which all others' addresses were looked up: none of them was ready."""
+    found, answered, asked = socket.getaddrinfo, threading.Event(), list[str]()
+
+    def look_up(host: str, *args: Any, **named: Any) -> Any:
+        if host == "slow.example":
+            asked.append(host)
+            answered.wait(20)
+        return found("127.0.0.1" if host == "slow.example" else host, *args, **named)
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    slow = checker("slow.example", 1)
+    check = ReadinessCheck()
+    check.tcp.port = "http"
+    async with server(b"") as (port, _):
+        try:
+            waiting = [asyncio.ensure_future(slow.passes(check, {}, 0.1)) for _ in range(100)]
+            assert not any(await asyncio.gather(*waiting))
+            assert asked == ["slow.example"]
+            assert await passes(check, port, "127.0.0.1")
+        finally:
+            answered.set()
 
 
 async def test_an_answer_without_an_end_of_line_fails_the_check_and_not_the_agent() -> None:
