@@ -108,7 +108,10 @@ def _take_extra(task: ledger_pb2.Task, value: object) -> list[Violation]:
         return []
     if not isinstance(value, dict):
         return [Violation("extra", "must be an object")]
-    task.extra = json.dumps(value, separators=(",", ":"), sort_keys=True)
+    try:  # Python reads NaN, and 1e999, which no JSON has: the list that shows them would be none
+        task.extra = json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
+    except ValueError:
+        return [Violation("extra", "has a number that is not finite")]
     return []
 
 

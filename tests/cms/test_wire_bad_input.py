@@ -32,6 +32,7 @@ BAD: dict[str, tuple[str, dict[str, Any]]] = {
     "control characters in a host": ("hosts[0]", {"hosts": ["h\x00"]}),
     "too many hosts": ("hosts", {"hosts": [f"h{n}" for n in range(MOST_HOSTS + 1)]}),
     "extra that is a list": ("extra", {"extra": []}),
+    "extra with a number that is none": ("extra", {"extra": {"a": float("inf")}}),
     "extra that is too long": ("extra", {"extra": {"a": "x" * 70_000}}),
     "control characters in the comment": ("comment", {"comment": "a\x1bb"}),
     "a group that is a list": ("host_group_id", {"host_group_id": ["g"]}),
