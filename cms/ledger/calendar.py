@@ -205,7 +205,8 @@ def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[
 def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
     """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15).
 
-    Nor if so many openings are none of all: every decision waits for this, whoever's windows they are.
+    After so many openings that are none of all: when to look again, since they do not meet before. Every decision waits
+    for this, whoever's windows they are.
     """
     last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
     horizon_s = _HORIZON_S if len({rule.zone for rule in rules if rule.windows}) > 1 else _WITHIN_S
@@ -221,6 +222,8 @@ def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = Fals
         if latest.at == at:
             return Opening(at, first.why, first.name) if at > now else Opening(at)
         at = latest.at
+    else:
+        return Opening(at, first.why, first.name)
     names = ", ".join(rule.name for rule in rules if rule.windows)
     return Opening(None, f"the windows {names} never meet", first.name)
 

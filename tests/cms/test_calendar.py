@@ -160,5 +160,16 @@ def test_a_search_for_windows_that_never_meet_has_an_end(monkeypatch: pytest.Mon
         )
         for rule in range(4)
     ]
-    assert meeting(rules, at("2026-11-26T20:00")).at is None
+    assert meeting(rules, at("2026-11-26T20:00")).why == "window r0 is closed"
     assert looks <= 2_000 * len(rules)
+
+
+def test_windows_that_meet_after_very_many_openings_are_not_said_to_meet_never() -> None:
+    halves = tuple(Window(WEEK, 120 * n, 120 * n + 30) for n in range(12))
+    rules = [CalendarRule("utc", windows=halves), CalendarRule("berlin", windows=halves, zone="Europe/Berlin")]
+    now, looks = at("2026-11-01T00:00"), 0
+    while (opening := meeting(rules, now)).why:
+        assert opening.at is not None
+        assert opening.at > now
+        now, looks = opening.at, looks + 1
+    assert (now, looks) == (at("2027-03-28T02:00"), 2)
