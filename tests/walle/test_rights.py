@@ -534,6 +534,9 @@ TOO_LONG: list[tuple[str, Message]] = [
 
 async def test_what_is_kept_of_an_order_has_a_bound(one: Guarded) -> None:
     """A few long reasons filled the record of a host, which nobody could change any more, and many the store."""
+    assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
+    work = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-1"])
+    assert await one.status("web-uploader", work) == 200
     for field, order in TOO_LONG:
         status, answer = await one.call("web-uploader", order)
         assert (status, field in json.dumps(answer)) == (400, True), (order, answer)
