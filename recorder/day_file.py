@@ -104,10 +104,12 @@ def open_to_read(path: Path) -> sqlite3.Connection:
 def read_instances(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
     """The instances as they were known at a time, by cluster and id."""
     more, parameters = which.condition()
+    # Of what was on a node or of a service once, the last row decides, which may be of another one.
+    named = f" AND (cluster, instance) IN (SELECT cluster, instance FROM change WHERE at_ms <= ?{more})" if more else ""
     found = file.execute(
-        "SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?"  # nosec B608: only names of columns
-        f"{more} GROUP BY cluster, instance) AND length(body) > 0 ORDER BY cluster, instance",
-        (when_ms, *parameters),
+        f"SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?{named}"  # nosec B608: only names of columns
+        f" GROUP BY cluster, instance) AND length(body) > 0{more} ORDER BY cluster, instance",
+        (when_ms, *((when_ms, *parameters) if more else ()), *parameters),
     )
     return [instance_pb2.Instance.FromString(body) for (body,) in found]
 

@@ -55,6 +55,15 @@ def test_each_day_can_be_read_alone(tmp_path: Path) -> None:
     assert ids(archive, DAY + 15, service="other") == []
 
 
+def test_what_has_moved_away_is_not_on_its_old_node(tmp_path: Path) -> None:
+    archive = Archive(tmp_path, 30, 1 << 30)
+    moved = put(DAY + 20, "web-1", pb.EVENT_KIND_CHANGED)._replace(node="n2")
+    archive.write(DAY + 20, [put(DAY + 10, "web-1"), put(DAY + 10, "web-2"), moved], [], ["ams"], {})
+    assert ids(archive, DAY + 15, node="n1") == ["web-1", "web-2"]
+    assert (ids(archive, DAY + 25, node="n1"), ids(archive, DAY + 25, node="n2")) == (["web-2"], ["web-1"])
+    assert ids(archive, DAY + 25, service="web", instance="web-1", cluster="ams") == ["web-1"]
+
+
 def test_a_dip_between_two_counts_is_not_lost(tmp_path: Path) -> None:
     archive = Archive(tmp_path, 30, 1 << 30)
     rows = [
