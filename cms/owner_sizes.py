@@ -30,9 +30,9 @@ class OwnerSizes:
             return
         for gone in self._of.keys() - set(self._tasks):  # while the store was reread, which is told of those left
             self._on_task_changed(gone)
-        owner = task.owner or "nobody"
+        owner = task.owner or "callers without an identity"
         if self._counts[task.owner] >= MOST_TASKS:
-            raise Overloaded(f"{owner} has {self._counts[task.owner]} tasks already: end some", _RETRY_S)
+            raise Overloaded(f"{owner}: {self._counts[task.owner]} tasks already: end some", _RETRY_S)
         if self._sums[task.owner] + task.ByteSize() > MOST_BYTES:
             raise Overloaded(f"the tasks of {owner} take {MOST_BYTES >> 20} MiB of the store: end some", _RETRY_S)
 

@@ -210,11 +210,18 @@ class EpochTrust:
     ) -> None:
         self._cache, self._orders, self.strangers = cache, orders, strangers
         self._committer, self._catch_up, self._names, self._clock = committer, catch_up, names, clock
+        # The epoch in which agents reported what was unknown while the store knew one node at most. All of that still
+        # counts once others are there: a store that was lost fills from the first deployment on.
+        self._was_empty = ""
 
     def standing(self) -> EpochEvidence:
         """Whether the store's contents are trusted, and what speaks for and against them."""
         now = InstanceCounts(len(self._cache), self._cache.ready())
-        strangers = believed(self.strangers.going_on(self._clock.now()), self._cache.nodes())
+        going_on, nodes = self.strangers.going_on(self._clock.now()), self._cache.nodes()
+        if nodes <= 1 and going_on:
+            self._was_empty = self._cache.epoch
+        is_whole = self._was_empty == self._cache.epoch
+        strangers = sum(going_on.values()) if is_whole else believed(going_on, nodes)
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
 
     def unknown_reported(self) -> int:

@@ -44,6 +44,7 @@ from store.port import (
 log = logging.getLogger(__name__)
 
 _BACKOFF_S = (0.05, 2.0)
+_WHY_S = 3.0
 
 
 class EpochMoved(Exception):
@@ -180,9 +181,12 @@ class StoreFollower:
     async def _why(self, error: Exception) -> str:
         """What is wrong with each member; else what was said."""
         try:
-            return "; ".join(one.error for one in await self._store.members() if one.error) or str(error)
-        except StoreError:
-            return str(error)
+            async with asyncio.timeout(_WHY_S):
+                found = [one.error for one in await self._store.members() if one.error]
+        except (StoreError, TimeoutError):
+            found = []
+        # Who answered has said it: another member that is down is not the reason.
+        return "; ".join(found if found and isinstance(error, Unavailable | Disconnected) else [str(error), *found])
 
     def _lack(self, missing: _RestartPoint) -> None:
         if self._stands_on_kept:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import grpc
@@ -39,6 +40,9 @@ class Stubs:
 def insecure_channel(address: str) -> grpc.aio.Channel:
     """A channel without TLS; `credentials.py` makes those with it."""
     return grpc.aio.insecure_channel(address, options=CHANNEL_OPTIONS)
+
+
+_CAUSE_S = 1.0
 
 
 def never_renewed() -> int:
@@ -149,7 +153,10 @@ class ReplicaLink:
             raise
         if not is_ready:
             self._drop()
-            why = await self._find_cause(self.address)
+            why = ""
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_CAUSE_S):  # until then nobody begins another attempt
+                    why = await self._find_cause(self.address)
             self._failure = f"cannot connect to {self.address}: {why or 'it did not take the connection: try again'}"
             raise not_connected(self.address, self._failure)
         self._failure = ""

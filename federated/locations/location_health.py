@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Final
 
 from google.protobuf.message import DecodeError
@@ -123,6 +124,7 @@ _IDLE_PROBE_S: Final = 5.0
 _DOWN_PROBE_S: Final = 1.0
 _TICK_S: Final = 0.1
 _CAUSES_EVERY_S: Final = 30.0
+_CAUSES_S: Final = 1.0
 
 
 class Probes:
@@ -163,7 +165,11 @@ class Probes:
             return
         self._causes_at = self._clock.now()
         addresses = [replica.address for replica in self._race.replicas.all]
-        found = await asyncio.gather(*map(self._dialer.find_cause, addresses))
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CAUSES_S):  # probes wait for it
+                self._note_causes(addresses, await asyncio.gather(*map(self._dialer.find_cause, addresses)))
+
+    def _note_causes(self, addresses: Sequence[str], found: Sequence[str]) -> None:
         causes = [f"cannot connect to {address}: {why}" for address, why in zip(addresses, found, strict=True) if why]
         if causes and (told := "; ".join(causes)) != self._causes:
             self._causes = told

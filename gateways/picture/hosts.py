@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Self
 from weakref import WeakValueDictionary
 
 log = logging.getLogger(__name__)
@@ -28,7 +28,7 @@ Resolve = Callable[[str], Awaitable[Collection[str]]]
 
 REFRESH_S: Final = 30.0
 MOST_NAMES: Final = 100_000
-_MOST_OF_ONE: Final = 20_000  # of one service
+_MOST_OF_ONE: Final = 50_000  # of one service
 _AT_ONCE: Final = 16
 _AT_ONCE_OF_ONE: Final = 4
 _PATIENCE_S: Final = 5.0
@@ -46,21 +46,16 @@ async def system_resolve(name: str) -> Collection[str]:
     return [str(where[0]) for *_, where in found]
 
 
-class _Key(NamedTuple):
-    """A name, and the service whose instances have it."""
-
-    service: str
-    host: str
-
-
 class _ResolvedName:
     """The addresses of one name; empty: not resolved yet."""
 
-    __slots__ = ("addresses", "has_failed", "is_looked_up", "is_pending", "unused")
+    __slots__ = ("addresses", "has_failed", "is_pending", "looked_up_for", "service", "unused")
 
-    def __init__(self) -> None:
+    def __init__(self, service: str) -> None:
         self.addresses: tuple[str, ...] = ()
-        self.is_pending, self.has_failed, self.is_looked_up, self.unused = True, False, False, 0
+        self.service = service  # that named it first: it counts among these, and is looked up again in their share
+        self.looked_up_for: set[str] = set()
+        self.is_pending, self.has_failed, self.unused = True, False, 0
 
 
 class HostResolver:
@@ -74,7 +69,7 @@ class HostResolver:
         self._resolve, self._refresh_s = resolve, refresh_s
         self.refused = 0
         self._literal: dict[str, tuple[str, ...]] = {}
-        self._names: dict[_Key, _ResolvedName] = {}
+        self._names: dict[str, _ResolvedName] = {}
         self._of: Counter[str] = Counter()  # names by service
         self._tell: Callable[[Collection[str]], None] = lambda _: None
         self._slots = asyncio.Semaphore(_AT_ONCE)
@@ -100,10 +95,13 @@ class HostResolver:
         """Addresses in order; empty: it has none; None: the first resolution is under way."""
         if (found := self._literal.get(host)) is not None:
             return found
-        if (name := self._names.get(_Key(service, host))) is not None:
+        if (name := self._names.get(host)) is not None:
             name.unused = 0
-            return None if name.is_pending and not name.addresses else name.addresses
-        return self._first_seen(_Key(service, host))
+            if not name.is_pending or name.addresses:
+                return name.addresses
+            self._begin(host, name, service)  # it need not wait for those of whoever named it first
+            return None
+        return self._first_seen(host, service)
 
     async def __aenter__(self) -> Self:
         self._is_open = True
@@ -119,24 +117,23 @@ class HostResolver:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _first_seen(self, key: _Key) -> tuple[str, ...] | None:
+    def _first_seen(self, host: str, service: str) -> tuple[str, ...] | None:
         try:
-            literal = (str(ipaddress.ip_address(key.host)),)
+            literal = (str(ipaddress.ip_address(host)),)
         except ValueError:
-            return self._new_name(key)
+            return self._new_name(host, service)
         if len(self._literal) >= MOST_NAMES:
             self._literal.clear()
-        self._literal[key.host] = literal
+        self._literal[host] = literal
         return literal
 
-    def _new_name(self, key: _Key) -> tuple[str, ...] | None:
-        if len(self._names) >= MOST_NAMES or self._of[key.service] >= _MOST_OF_ONE or not key.host:
+    def _new_name(self, host: str, service: str) -> tuple[str, ...] | None:
+        if len(self._names) >= MOST_NAMES or self._of[service] >= _MOST_OF_ONE or not host:
             self.refused += 1
             return ()
-        self._names[key] = _ResolvedName()
-        self._of[key.service] += 1
-        if self._is_open:
-            self._start(self._look_up(key))
+        self._names[host] = name = _ResolvedName(service)
+        self._of[service] += 1
+        self._begin(host, name, service)
         return None
 
     def _start(self, work: Awaitable[None]) -> None:
@@ -147,32 +144,34 @@ class HostResolver:
     async def _keep(self) -> None:
         while True:
             await asyncio.sleep(self._refresh_s)
-            for key, name in [*self._names.items()]:
+            for host, name in [*self._names.items()]:
                 name.unused += 1
                 if name.unused > _UNUSED_ROUNDS:
-                    del self._names[key]
-                    self._of -= Counter([key.service])
+                    del self._names[host]
+                    self._of[name.service] -= 1
+                    if not self._of[name.service]:
+                        del self._of[name.service]
             self._look_up_all()
 
     def _look_up_all(self) -> None:
-        """Begin with those that are not being looked up, or wait for it."""
-        for key, name in self._names.items():
-            if not name.is_looked_up:
-                self._start(self._look_up(key))
+        for host, name in self._names.items():
+            self._begin(host, name, name.service)
 
-    async def _look_up(self, key: _Key) -> None:
-        name = self._names.get(key)
-        if name is None:
-            return
-        name.is_looked_up = True
-        share = self._shares.setdefault(key.service, asyncio.Semaphore(_AT_ONCE_OF_ONE))
+    def _begin(self, host: str, name: _ResolvedName, service: str) -> None:
+        """Unless it is being looked up, or waits for it, in this service's share."""
+        if self._is_open and service not in name.looked_up_for:
+            name.looked_up_for.add(service)
+            self._start(self._look_up(host, name, service))
+
+    async def _look_up(self, host: str, name: _ResolvedName, service: str) -> None:
+        share = self._shares.setdefault(service, asyncio.Semaphore(_AT_ONCE_OF_ONE))
         try:
             async with share, self._slots:
-                has_changed = await self._resolve_name(key.host, name)
+                has_changed = await self._resolve_name(host, name)
         finally:
-            name.is_looked_up = False
+            name.looked_up_for.discard(service)
         if has_changed:
-            self._tell([key.host])
+            self._tell([host])
 
     async def _resolve_name(self, host: str, name: _ResolvedName) -> bool:
         """Look up a host; return whether its addresses changed."""

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 
 from hq.validation.faults import Faults, member, printable_value
 from hq.validation.typed_fields import clean_times, is_plain_time
-from hq.validation.values import check_id, is_id
+from hq.validation.values import MAX_CONTAINERS, check_id, is_id
 from hqpb.v1.instance_pb2 import (
     Condition,
     ConditionStatus,
@@ -19,7 +19,6 @@ from hqpb.v1.service_pb2 import BeginReportingRequest, ReportStatusRequest
 
 MAX_REPORT_BYTES = 64 * 1024
 MAX_MESSAGE_BYTES = 4 * 1024
-MAX_CONTAINERS = 1_000  # of a revision: one takes two bytes, and each is looked at
 
 is_reason = re.compile(r"(?:[A-Z][A-Za-z0-9]{0,63})?").fullmatch
 # RevisionStatus has no other enum at any depth; a test checks that.

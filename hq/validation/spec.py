@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from hq.validation.faults import Faults, entry, printable_value
 from hq.validation.typed_fields import note_enums
 from hq.validation.values import (
+    MAX_CONTAINERS,
     MAX_PATH_BYTES,
     check_bytes,
     check_checksum,
@@ -163,6 +164,9 @@ MAX_SECRET_WORD_BYTES = 1024
 
 def note_revision(faults: Faults, revision: InstanceRevision, path: str) -> None:
     faults.note(check_id(revision.id, f"{path}.id"))
+    if (count := len(revision.container)) > MAX_CONTAINERS:
+        faults.add(f"{path}.container", f"{count} are too many: a revision has at most {MAX_CONTAINERS}")
+        return
     for index, container in enumerate(revision.container):
         note_container(faults, container, f"{path}.container[{index}]")
     for index, hook in enumerate(revision.prepare):

@@ -11,6 +11,7 @@ from serving.durations import span
 from serving.errors import Violation
 
 MAX_LABEL_VALUE_BYTES = 253
+MAX_CONTAINERS = 1_000  # of a revision: one takes two bytes in a report, and each is looked at
 
 # `.` and `..` would name other directories where an agent keeps files by id.
 is_id = re.compile(r"(?!\.\.?\Z)[A-Za-z0-9._:@-]{1,253}").fullmatch

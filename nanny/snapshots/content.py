@@ -140,30 +140,35 @@ def _check_expanded(value: Any) -> None:
 
     Raises TooLarge.
     """
-    left, waiting, seen = MAX_CONTENT_BYTES, [value, *_repeated_defaults(value)], set[int]()
-    while waiting:
+    instances = value.get("instances") if isinstance(value, dict) else None
+    own = [one for one in instances if _has_own(one)] if isinstance(instances, list) else []
+    if (
+        _expanded_bytes(value) + 2 * len(own) * _expanded_bytes(value.get("allocation") if own else None)
+        > MAX_CONTENT_BYTES
+    ):
+        what = f"content with its aliases and defaults written out is over {MAX_CONTENT_BYTES}"
+        raise TooLarge(what, "MAX_CONTENT_BYTES")
+
+
+def _has_own(instance: Any) -> bool:
+    """Whether an instance has some of the allocation of all otherwise, so that all of that is written out for it."""
+    return isinstance(instance, dict) and isinstance(instance.get("allocation"), dict)
+
+
+def _expanded_bytes(value: Any) -> int:
+    """Of a value with its aliases written out, about; counting ends once it is over the limit."""
+    found, waiting, seen = 0, [value], set[int]()
+    while waiting and found <= MAX_CONTENT_BYTES:
         one = waiting.pop()
-        left -= len(one) if isinstance(one, str) else 1
+        found += len(one) if isinstance(one, str) else 1
         if isinstance(one, dict | list):
-            left -= _AGAIN_BYTES if id(one) in seen else 0  # an alias: of few bytes it makes millions
+            found += _AGAIN_BYTES if id(one) in seen else 0  # an alias: of few bytes it makes millions
             seen.add(id(one))
-        if left < 0:
-            raise TooLarge(
-                f"content with its aliases and defaults written out is over {MAX_CONTENT_BYTES}", "MAX_CONTENT_BYTES"
-            )
         if isinstance(one, dict):
             waiting += [*one.keys(), *one.values()]
         elif isinstance(one, list):
             waiting += one
-
-
-def _repeated_defaults(value: Any) -> list[Any]:
-    """The allocation of all instances, once for each that has some of it otherwise."""
-    instances = value.get("instances") if isinstance(value, dict) else None
-    if not isinstance(instances, list):
-        return []
-    own = sum(isinstance(one, dict) and isinstance(one.get("allocation"), dict) for one in instances)
-    return [value.get("allocation")] * own
+    return found
 
 
 def _violation(fault: str) -> Violation:

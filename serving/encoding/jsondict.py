@@ -53,10 +53,12 @@ _FIELDS: Final[dict[FieldDescriptor, _FieldJson]] = {}
 
 
 def message_to_dict(message: Message) -> dict[str, Any]:
-    """The same as `json_format.MessageToDict`, of a message that is not of a well-known type.
+    """The same as `json_format.MessageToDict`.
 
     Raises ValueError or json_format.Error: JSON cannot say it, as a time before the year 1.
     """
+    if message.DESCRIPTOR.file.package == "google.protobuf":  # such as Struct, which is its fields
+        return json_format.MessageToDict(message)
     shown: dict[str, Any] = {}
     try:
         for field, value in message.ListFields():

@@ -22,7 +22,8 @@ _COMPACT: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=False)
 _MAX_DESCRIPTION: Final = 300
 MAX_DEPTH: Final = 128  # whatever the limit is: what Python's own stack can easily take
 MOST_ITEMS: Final = 20_000  # of one list; methods have lower bounds of their own
-_MOST_VALUES: Final = 200_000  # of one body; of JSON by its commas and brackets: each takes ten microseconds and more
+_MOST_VALUES: Final = 200_000  # in all lists of a request together
+_MOST_SIGNS: Final = 400_000  # commas and brackets of a body of JSON: each takes ten microseconds and more
 _STRING: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKETS: Final = bytes(sorted(set(range(256)) - set(b"[]{}")))
 _STEP: Final = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
@@ -163,13 +164,25 @@ def _load(body: bytes) -> Any:
 
 def _refuse_many(value: Any, most: int) -> None:
     """Before a message is made of it, which takes a hundred times as long. Raises InvalidRequest, naming the list."""
-    left = [("", value)]
+    left: list[tuple[_Place, Any]] = [((), value)]
     while left:
-        path, one = left.pop()
+        place, one = left.pop()
         if len(one) > most:
-            raise invalid(proto_path(path), f"{len(one)} items are too many: send at most {most} at once")
+            raise invalid(_path_of(place), f"{len(one)} items are too many: send at most {most} at once")
         named = one.items() if isinstance(one, dict) else (("", item) for item in one)
-        left += [(f"{path}.{n}".strip("."), item) for n, item in named if isinstance(item, dict | list)]
+        left += [((place, name), item) for name, item in named if isinstance(item, dict | list)]
+
+
+_Place = tuple[Any, ...]
+"""Nothing, or the place of what holds it and its name there: a path of its own for each item may fill the memory."""
+
+
+def _path_of(place: _Place) -> str:
+    names = list[str]()
+    while place:
+        place, name = place
+        names.append(name)
+    return proto_path(_short(".".join(filter(None, reversed(names)))))
 
 
 def refuse_deep(body: bytes, max_depth: int) -> None:
@@ -178,13 +191,13 @@ def refuse_deep(body: bytes, max_depth: int) -> None:
     Raises:
         InvalidRequest: more than `max_depth` brackets are open at the same time, or it has very many values.
     """
-    is_long = _signs(body) > _MOST_VALUES and _signs(_STRING.sub(b"", body)) > _MOST_VALUES
-    if _deeper_than(body[:_MOST_VALUES] if is_long else body, max_depth):
+    is_long = _signs(body) > _MOST_SIGNS and _signs(_STRING.sub(b"", body)) > _MOST_SIGNS
+    if _deeper_than(body[:_MOST_SIGNS] if is_long else body, max_depth):
         error = invalid("", f"the JSON is nested deeper than {max_depth} levels")
         error.limit = "max_json_depth"
         raise error
     if is_long:
-        raise invalid("", f"more than {_MOST_VALUES} values are too many for JSON: send application/proto")
+        raise invalid("", f"more than {_MOST_SIGNS} commas and brackets are too many for JSON: send application/proto")
 
 
 def _signs(body: bytes) -> int:
