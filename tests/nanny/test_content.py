@@ -164,6 +164,12 @@ def test_defaults_that_write_out_to_more_than_the_limit_are_refused() -> None:
         read_content("web", described("{host: " + "h" * 100_000 + "}", names), ["sas"])
 
 
+def test_usual_defaults_of_as_many_instances_as_there_may_be_are_taken() -> None:
+    names = ", ".join(f"{{id: web-{n}, allocation: {{host: h{n}}}}}" for n in range(20_000))
+    told = read_content("web", described("{host: h, ports: {http: 81, grpc: 82}}", names), ["sas"])
+    assert len(told.placements) == 20_000
+
+
 def test_a_snapshot_has_so_many_instances_and_no_more() -> None:
     """Four megabytes of them were 400,000, each of which takes a kilobyte of memory and time of every look."""
     text = described("{}", ", ".join(f"{{id: web-{n}}}" for n in range(20_001)))

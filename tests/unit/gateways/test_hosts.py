@@ -85,6 +85,34 @@ async def test_names_of_one_service_that_nobody_answers_for_keep_no_other_servic
         assert len(waiting) == 4
 
 
+async def test_a_name_is_looked_up_once_whoever_has_it() -> None:
+    """Kept for each service, names of a few thousand nodes filled the bound, and instances were left out."""
+    resolver = Resolver(node_1=["10.0.0.1"])
+    async with HostResolver(resolver) as hosts:
+        for number in range(50):
+            hosts.addresses("node-1", "web")
+            await until(lambda: hosts.addresses("node-1", "web") is not None)
+            assert hosts.addresses("node-1", f"other-{number}") == ("10.0.0.1",)
+        assert (hosts.names, len(resolver.asked)) == (1, 1)
+
+
+async def test_who_shares_a_name_does_not_wait_for_whoever_named_it_first() -> None:
+    release = asyncio.Event()
+
+    async def resolve(name: str) -> Collection[str]:
+        if name.startswith("slow"):
+            await release.wait()
+        return ["10.0.0.1"]
+
+    async with HostResolver(resolve) as hosts:
+        for name in (*(f"slow-{number}" for number in range(4)), "node-1"):
+            assert hosts.addresses(name, "web") is None
+        await asyncio.sleep(0)
+        assert hosts.addresses("node-1", "mail") is None
+        await until(lambda: hosts.addresses("node-1", "mail") == ("10.0.0.1",))
+        release.set()
+
+
 async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
 from hq.epoch_trust import (
@@ -9,10 +12,12 @@ from hq.epoch_trust import (
     DOUBTED,
     UNSPECIFIED,
     EpochEvidence,
+    EpochTrust,
     InstanceCounts,
     UnknownInstances,
     believed,
 )
+from hqpb.storage.v1.storage_pb2 import EpochConfirmation, EpochRecord
 from hqpb.v1 import service_pb2
 
 NOBODY = InstanceCounts(0, 0)
@@ -105,3 +110,27 @@ def test_strangers_take_no_memory_without_an_end() -> None:
 )
 def test_what_one_agent_says_alone_makes_no_doubt(strangers: dict[str, int], nodes: int, expected: int) -> None:
     assert believed(strangers, nodes) == expected
+
+
+def test_a_lost_store_is_not_believed_as_soon_as_a_second_node_is_there() -> None:
+    """It was: 98 of 100 instances were still missing, and discovery took the list of two."""
+    clock, held = SimpleNamespace(now=lambda: 100.0), {"nodes": 0, "instances": 0}
+    cache: Any = SimpleNamespace(
+        nodes=lambda: held["nodes"], ready=lambda: held["instances"], epoch="e1", epoch_record=EpochRecord(epoch="e1")
+    )
+    holding = type("Cache", (SimpleNamespace,), {"__len__": lambda _: held["instances"]})(**vars(cache))
+    strangers = UnknownInstances(persistent_s=10, forgotten_s=1_000)
+    unused: Any = None
+    orders: Any = SimpleNamespace(confirmed=EpochConfirmation())
+    trust = EpochTrust(holding, orders, strangers, unused, unused, unused, clock)
+    for number in range(100):
+        for at in (0.0, 50.0):
+            strangers.record_report("n1", f"i-{number}", at)
+    assert trust.standing().trust is DOUBTED
+    held.update(nodes=2, instances=2)
+    assert trust.standing().trust is DOUBTED
+    held.update(instances=100)
+    assert trust.standing().trust is UNSPECIFIED
+    holding.epoch = "e2"
+    held.update(instances=2)
+    assert trust.standing().trust is UNSPECIFIED, "one node says so alone, of a store that others fill, too"

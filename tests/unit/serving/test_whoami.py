@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -43,6 +44,12 @@ def test_roles_are_those_that_reach_what_is_asked_about(about: dict[str, str], r
     told = asked(Access(Identity("ann", next(iter(ProofKind)), 0.0), READ, GRANTS), **about)
     assert (told["checked"], told["name"], set(told["roles"])) == (True, "ann", roles)
     assert set(told["roles_somewhere"]) == {"reader", "uploader", "operator"}
+
+
+async def test_in_json_it_is_what_it_says_and_not_the_fields_of_a_struct() -> None:
+    (method,) = whoami.methods()
+    answer = json.loads(await method.run(struct_pb2.Struct(), Call(access=UNCHECKED)).json())  # type: ignore[union-attr,arg-type,misc]
+    assert answer["checked"] is False
 
 
 def test_without_security_everybody_is_everything() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import tracemalloc
 from contextlib import suppress
 from typing import Any
 
@@ -224,6 +225,18 @@ def test_what_is_too_much_is_refused_before_a_message_is_made_of_it(
     monkeypatch.setattr(json_format, "ParseDict", None)
     with pytest.raises(InvalidRequest, match="are too many"):
         parse_json(service_pb2.FindInstancesRequest)(json.dumps(value).encode())
+
+
+def test_a_long_key_is_kept_once_and_not_for_each_of_its_items() -> None:
+    """120 KB took a gigabyte."""
+    body = json.dumps({"k" * 60_000: [{}] * 20_000}).encode()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InvalidRequest):
+            parse_json(service_pb2.GetInstanceRequest)(body)
+        assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_commas_of_a_text_are_no_values() -> None:
