@@ -105,7 +105,8 @@ def read_instances(file: sqlite3.Connection, when_ms: int, which: Selection) -> 
     """The instances as they were known at a time, by cluster and id."""
     more, parameters = which.condition()
     # Of what was on a node or of a service once, the last row decides, which may be of another one.
-    named = f" AND (cluster, instance) IN (SELECT cluster, instance FROM change WHERE at_ms <= ?{more})" if more else ""
+    ever = "SELECT cluster, instance FROM change WHERE at_ms <= ?"
+    named = f" AND (cluster, instance) IN ({ever}{more})" if more else ""
     found = file.execute(
         f"SELECT body FROM change WHERE seq IN (SELECT max(seq) FROM change WHERE at_ms <= ?{named}"  # nosec B608: only names of columns
         f" GROUP BY cluster, instance) AND length(body) > 0{more} ORDER BY cluster, instance",

@@ -8,7 +8,7 @@ import ssl
 import threading
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from hqclient.credential_files import CredentialFiles
 
@@ -132,6 +132,7 @@ def _why_no_tls(plain: socket.socket, host: str, files: CredentialFiles, prefix:
     except (OSError, RuntimeError):
         return ""  # a file that cannot be used is said elsewhere
     context.set_alpn_protocols(["h2"])
+    context.sslsocket_class = _ClosedIfReset
     try:
         stream = context.wrap_socket(plain, server_hostname=host)
     except ssl.SSLCertVerificationError as error:
@@ -146,6 +147,17 @@ def _why_no_tls(plain: socket.socket, host: str, files: CredentialFiles, prefix:
 
 def _path(name: str) -> str | None:
     return str(Path(name).expanduser()) if name else None
+
+
+class _ClosedIfReset(ssl.SSLSocket):
+    """Of a connection that is reset before the handshake, the one that ssl makes would be left open."""
+
+    def getpeername(self) -> Any:
+        try:
+            return super().getpeername()
+        except OSError as error:
+            self.close()
+            raise ConnectionResetError from error
 
 
 def _why_no_handshake(reason: str, files: CredentialFiles, prefix: str) -> str:
