@@ -68,7 +68,8 @@ async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) ->
 async def test_that_time_goes_by_lights_nothing_up(at: Cloud, browser: Browser) -> None:
     later = (
         "words => { const old = document.querySelector('[data-live=why]');"
-        " const html = old.outerHTML.replace(/last report [^;<]*/g, words).replace(/data-mark=.[^ >]*/, 'data-mark=' + words.length);"
+        " const mark = 'data-mark=' + words.length;"
+        " const html = old.outerHTML.replace(/last report [^;<]*/g, words).replace(/data-mark=.[^ >]*/, mark);"
         " apply(own.page, { why: html });"
         " return document.querySelectorAll('[data-live=why] .changed').length; }"
     )
