@@ -56,6 +56,12 @@ class OrderPlan:
         """The rows that the order is for."""
         return [one for one in self.effects if not one.otherwise]
 
+    @property
+    def mark(self) -> str:
+        """Of what was shown: the same order of something else is not what somebody agreed to. Counts may move."""
+        shown = [(one.key, one.place, one.then) for one in self.of]
+        return hashlib.blake2b(repr((self.title, self.asks, shown)).encode(), digest_size=12).hexdigest()
+
 
 class ManyPages:
     """`/many/{kind}`: the plan, and the order."""
@@ -82,6 +88,10 @@ class ManyPages:
     async def give(self, visit: Visit, kind: str) -> Redirect:
         """The order itself. What is left is shown as a plan again."""
         made = await self._plan(visit, kind, visit.form)
+        own = {name: visit.form.get(name, "") for name in _OWN}
+        if visit.form.get("shown", made.mark) != made.mark:
+            failed = "Nothing was done: meanwhile this has changed. What is below is how it stands now."
+            return Redirect(_address(kind, own, visit.chosen), failed=failed)
         if not made.of:
             why = made.troubles[0].text if made.troubles else "choose rows that the order changes"
             return Redirect(made.back[0], failed=f"Nothing was done: {why}.")
@@ -100,10 +110,7 @@ class ManyPages:
         others = f"; and {plural(len(left) - _NAMED, 'more')}" if len(said) > _NAMED else ""
         if is_away and len(left) > len(said):
             others = f"; {plural(len(left) - len(said), 'other was', 'others were')} not tried"
-        own = {name: visit.form.get(name, "") for name in _OWN}
-        to = url("many", kind, **own) + "".join(
-            f"&chosen={quote(key, safe='')}" for key in {one.key: 0 for one in left}
-        )
+        to = _address(kind, own, [one.key for one in left])
         return Redirect(to, failed=f"{told} {'; '.join(said[:_NAMED])}{others}.")
 
     async def _plan(self, visit: Visit, kind: str, given: Mapping[str, str]) -> OrderPlan:
@@ -200,7 +207,7 @@ class ManyPages:
             f"{short(snapshot)} of {service}: {word} for some instances",
             "instance",
             (url("services", service, "snapshots", snapshot), f"Snapshot {short(snapshot)} of {service}"),
-            ("comment", "ticket"),
+            ("comment", "ticket", *(("again",) if failure is not None else ())),
             f"{plural(serving, 'of them serves', 'of them serve')} now. {failed}"
             "The snapshot's own state does not change, and the next roll-out or roll-back overrides this.",
             instance_effects(visit.chosen, None if isinstance(listed, Trouble) else rows, target, state),
@@ -231,6 +238,11 @@ async def _nodes_by_location(
             planned[only or name, one.node_name] = one
     silent = [Trouble(one.name, "away", one.text) for one in known if one.state == "silent"]
     return counts, planned, troubles(counted, *silent, *answers_except_silent(suspended, known))
+
+
+def _address(kind: str, own: Mapping[str, str], chosen: Sequence[str]) -> str:
+    """Of a plan."""
+    return url("many", kind, **own) + "".join(f"&chosen={quote(key, safe='')}" for key in dict.fromkeys(chosen))
 
 
 def _choice(given: Mapping[str, str], known: Sequence[str]) -> str:

@@ -188,6 +188,14 @@ async def test_planned_work_on_many_nodes_is_planned_then_begun_and_ended(at: Cl
     assert "it has no instance" in plan
     assert len((await at.client.admin.list_suspensions()).suspensions) == 1  # a plan orders nothing
     both = ["node-0", "node-1"]
+    page = (await at.browser.get("/many/nodes?order=suspend&chosen=node-0&chosen=node-1")).text
+    (shown,) = re.findall(r'name="shown" value="(\w+)"', page)
+    await at.client.admin.suspend_node("node-1", duration_s=60.0, by="bob", reason="fans")
+    stale = {"order": "suspend", "chosen": both, "hours": "2", "reason": "new disks", "shown": shown}
+    left = (await at.browser.submit("/many/nodes", stale)).headers["location"]
+    assert "meanwhile this has changed" in await at.browser.flash()
+    assert "in place of the work that there is" in (await at.browser.get(left)).text
+    await at.client.admin.resume_node("node-1")
     form = {"order": "suspend", "chosen": both, "hours": "2", "reason": "new disks"}
     assert (await at.browser.submit("/many/nodes", {**form, "reason": ""})).status_code == 400
     assert (await at.browser.submit("/many/nodes", form)).headers["location"] == "/nodes"
