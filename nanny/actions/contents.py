@@ -13,12 +13,13 @@ from control import Records
 from nanny.actions.needs import Needs, needs_of
 from nanny.actions.subject import ServiceContext
 from nanny.records import kinds
-from nanny.snapshots.content import Content, read_content, text_of
+from nanny.snapshots.content import Content, digest_of, read_content, text_of
 from nannypb.v1 import records_pb2
 from serving.errors import NotFound
 from serving.limiting.caller_threads import CallerThreads
 
 _KEPT_BYTES: Final = 64 << 20
+_MOST_DIGESTS: Final = 20_000
 _KEPT_OF_ONE: Final = 8  # what runs, what is rolled out, and a few that somebody looks at
 
 
@@ -34,6 +35,7 @@ class Contents:
         self._snapshots, self._chunks, self._locations = snapshots, chunks, locations
         self._kept: OrderedDict[str, tuple[Content, int]] = OrderedDict()
         self._kept_bytes = 0
+        self._digests: dict[str, str] = {}
         self._reading: dict[str, asyncio.Future[Content]] = {}
         self._threads = CallerThreads()  # as for those that are added: a service has one, whoever looks at it
 
@@ -63,6 +65,18 @@ class Contents:
             self._reading[key] = reading = asyncio.ensure_future(self._read(service, snapshot))
             reading.add_done_callback(partial(self._note_read, key))
         return await asyncio.shield(self._reading[key])
+
+    async def digest_of(self, service: str, snapshot: str) -> str:
+        """Of what it runs: kept when the content is not, as each new snapshot is compared with all. Raises as above."""
+        stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
+        made = stored.snapshot.created.time if stored is not None else None  # one that was adopted may come again
+        key = f"{kinds.of_snapshot(service, snapshot)}@{made}"
+        if key not in self._digests:
+            content = await self.content_of(service, snapshot)
+            while len(self._digests) >= _MOST_DIGESTS:
+                del self._digests[next(iter(self._digests))]
+            self._digests[key] = digest_of(content)
+        return self._digests[key]
 
     async def _read(self, service: str, snapshot: str) -> Content:
         """Read once for all who wait for it."""

@@ -19,7 +19,7 @@ from nanny.records import kinds
 from nanny.records.stored_snapshots import MAX_CHUNKS
 from nanny.rollout.views import Key
 from nanny.snapshots.adopting import adopted_content
-from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, read_content, runs_the_same, text_of
+from nanny.snapshots.content import CHUNK_BYTES, Content, chunks_of, digest_of, read_content, text_of
 from nannypb.v1 import records_pb2
 from nannypb.v1 import service_pb2 as pb
 from nannypb.v1.records_pb2 import ServiceEvent, SnapshotRecord
@@ -83,11 +83,11 @@ class NannyOrders:
         active = [one.snapshot_id for one in record.snapshot if one.target == pb.TARGET_ACTIVE]
         for known in filter(None, [*active, record.head, *(one.snapshot_id for one in record.snapshot)]):
             try:
-                other = await self._contents.content_of(service, known)
+                digest = await self._contents.digest_of(service, known)
             except (InvalidRequest, NotFound):
                 continue  # a location of it is gone
-            if runs_the_same(content, other):
-                return other.revision_id
+            if digest == digest_of(content):
+                return self._contents.revision_id(service, known)
         return content.revision_id
 
     async def restart(self, service: str, instances: Mapping[Key, Instance], request_id: str) -> records_pb2.Restart:

@@ -96,9 +96,9 @@ def read_content(
     return Content(snapshot_id, title, _under(description, revision_id or _digest(description)), placements)
 
 
-def runs_the_same(one: Content, other: Content) -> bool:
-    """Whether nothing has to be restarted to get from one to the other, wherever both name an instance."""
-    return _digest(one.description) == _digest(other.description)
+def digest_of(content: Content) -> str:
+    """Of what it runs: if equal, nothing is restarted to get from one to the other, wherever both name an instance."""
+    return _digest(content.description)
 
 
 def chunks_of(text: bytes) -> list[bytes]:
