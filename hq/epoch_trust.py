@@ -12,7 +12,7 @@ import logging
 from collections import Counter, OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from hq.errors import EpochDoubted
 from hq.keys import HqKeys
@@ -27,6 +27,8 @@ from store.commit import Committer
 from store.port import Write
 
 log = logging.getLogger(__name__)
+
+_K = TypeVar("_K")
 
 UNSPECIFIED, DOUBTED, CONFIRMED = (
     service_pb2.EPOCH_TRUST_UNSPECIFIED,
@@ -56,18 +58,23 @@ def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
 
-def believed(strangers: Mapping[str, int], nodes: int) -> int:
-    """How many of the strangers count, by the node that reports them, while the store knows so many nodes.
+def believed(reporters: Mapping[int, int], nodes: int) -> int:
+    """How many unknown instances count, while the store knows so many nodes.
 
-    One agent can make up any number. Where there are others it counts for no more than the next one that says so, and
-    alone for nothing.
+    One agent can make up any number. Where there are others, the one that reports most counts for no more than the
+    next one does, and alone for nothing. `reporters`: how many nodes report so many, by that number.
     """
-    total = sum(strangers.values())
+    total = total_of(reporters)
     if nodes <= 1 or not total:
         return total
-    loudest = max(strangers, key=strangers.__getitem__)
-    next_one = max((count for node, count in strangers.items() if node != loudest), default=0)
-    return total - strangers[loudest] + next_one
+    most = max(reporters)
+    next_most = most if reporters[most] > 1 else max((count for count in reporters if count != most), default=0)
+    return total - most + next_most
+
+
+def total_of(reporters: Mapping[int, int]) -> int:
+    """How many unknown instances all of them report."""
+    return sum(count * nodes for count, nodes in reporters.items())
 
 
 class UnknownInstances:
@@ -83,6 +90,7 @@ class UnknownInstances:
         self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._kept = Counter[str]()  # by node
         self._going_on = Counter[str]()  # likewise
+        self._reporters = Counter[int]()  # of these, nodes by their count: few numbers, however many nodes there are
 
     def record_report(self, node: str, instance_id: str, now: float) -> None:
         """The agent of a node reports it."""
@@ -95,20 +103,21 @@ class UnknownInstances:
         if len(self._heard) > _STRANGERS_KEPT:
             self._pop_times(next(iter(self._heard)))
 
-    def going_on(self, now: float) -> Mapping[str, int]:
-        """By node, how many unknown instances still report."""
+    def going_on(self, now: float) -> Mapping[int, int]:
+        """How many nodes still report so many unknown instances, by that number."""
         while self._heard:
             oldest = next(iter(self._heard))
             if now - self._heard[oldest][1] <= self._forgotten_s:
                 break
             self._pop_times(oldest)
-        return self._going_on
+        return self._reporters
 
     def clear(self) -> None:
         """The store was replaced."""
         self._heard.clear()
         self._kept.clear()
         self._going_on.clear()
+        self._reporters.clear()
 
     def _pop_times(self, key: tuple[str, str]) -> tuple[float, float] | None:
         times = self._heard.pop(key, None)
@@ -117,10 +126,19 @@ class UnknownInstances:
         return times
 
     def _count(self, node: str, first: float, last: float, change: int) -> None:
-        for counts in (self._kept, self._going_on) if last - first >= self._persistent_s else (self._kept,):
-            counts[node] += change
-            if not counts[node]:
-                del counts[node]
+        _add(self._kept, node, change)
+        if last - first >= self._persistent_s:
+            before = self._going_on[node]
+            _add(self._going_on, node, change)
+            for count, nodes in ((before, -1), (before + change, 1)):
+                if count:
+                    _add(self._reporters, count, nodes)
+
+
+def _add(counts: Counter[_K], key: _K, change: int) -> None:
+    counts[key] += change
+    if not counts[key]:
+        del counts[key]
 
 
 class EpochEvidence(NamedTuple):
@@ -221,12 +239,12 @@ class EpochTrust:
         if nodes <= 1 and going_on:
             self._was_empty = self._cache.epoch
         is_whole = self._was_empty == self._cache.epoch
-        strangers = sum(going_on.values()) if is_whole else believed(going_on, nodes)
+        strangers = total_of(going_on) if is_whole else believed(going_on, nodes)
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
 
     def unknown_reported(self) -> int:
         """How many instances agents go on reporting, believed or not."""
-        return sum(self.strangers.going_on(self._clock.now()).values())
+        return total_of(self.strangers.going_on(self._clock.now()))
 
     def check(self) -> None:
         """Raises EpochDoubted: the store may have lost what it held."""

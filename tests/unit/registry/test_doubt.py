@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,6 +18,7 @@ from hq.epoch_trust import (
     InstanceCounts,
     UnknownInstances,
     believed,
+    total_of,
 )
 from hqpb.storage.v1.storage_pb2 import EpochConfirmation, EpochRecord
 from hqpb.v1 import service_pb2
@@ -77,8 +80,8 @@ def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> 
     strangers.record_report("n1", "deleted", 0)
     for now in (0, 180, 360):
         strangers.record_report("n1", "lost", now)
-    assert strangers.going_on(360) == {"n1": 1}
-    assert strangers.going_on(960) == {"n1": 1}
+    assert strangers.going_on(360) == {1: 1}
+    assert strangers.going_on(960) == {1: 1}
     assert strangers.going_on(961) == {}
     strangers.record_report("n1", "lost", 1000)
     assert strangers.going_on(1000) == {}
@@ -89,27 +92,39 @@ def test_strangers_take_no_memory_without_an_end() -> None:
     strangers.record_report("n0", "lost", 0)
     for n in range(110_000):
         strangers.record_report("n1", f"i-{n}", 0)
-    assert strangers.going_on(0) == {"n0": 1, "n1": 10_000}, "one node pushes out nobody else's"
+    assert strangers.going_on(0) == {1: 1, 10_000: 1}, "one node pushes out nobody else's"
     for n in range(100_010):
         strangers.record_report(f"n{n % 100}", f"i-{n}", 1)
-    assert sum(strangers.going_on(1).values()) == 100_000
+    assert total_of(strangers.going_on(1)) == 100_000
     strangers.clear()
     assert strangers.going_on(0) == {}
 
 
 @pytest.mark.parametrize(
-    ("strangers", "nodes", "expected"),
+    ("reporters", "nodes", "expected"),
     [
         ({}, 5, 0),
-        ({"n1": 90}, 0, 90),  # the store is empty
-        ({"n1": 90}, 1, 90),  # there is no other node
-        ({"n1": 90}, 2, 0),  # it may have made them up
-        ({"n1": 90, "n2": 3}, 2, 6),
-        ({"n1": 30, "n2": 30, "n3": 20}, 3, 80),
+        ({90: 1}, 0, 90),  # the store is empty
+        ({90: 1}, 1, 90),  # there is no other node
+        ({90: 1}, 2, 0),  # it may have made them up
+        ({90: 1, 3: 1}, 2, 6),
+        ({30: 2, 20: 1}, 3, 80),
     ],
 )
-def test_what_one_agent_says_alone_makes_no_doubt(strangers: dict[str, int], nodes: int, expected: int) -> None:
-    assert believed(strangers, nodes) == expected
+def test_what_one_agent_says_alone_makes_no_doubt(reporters: dict[int, int], nodes: int, expected: int) -> None:
+    assert believed(reporters, nodes) == expected
+
+
+def test_nodes_are_counted_by_how_many_unknown_instances_they_report() -> None:
+    strangers, chance = UnknownInstances(persistent_s=10, forgotten_s=50), Random(7)
+    heard: dict[tuple[str, str], tuple[int, int]] = {}
+    for now in range(400):
+        node, instance_id = f"n{chance.randrange(5)}", f"i{chance.randrange(6)}"
+        strangers.record_report(node, instance_id, now)
+        heard[node, instance_id] = heard.get((node, instance_id), (now, now))[0], now
+        heard = {key: times for key, times in heard.items() if now - times[1] <= 50}
+        by_node = Counter(node for (node, _), (first, last) in heard.items() if last - first >= 10)
+        assert strangers.going_on(now) == Counter(by_node.values())
 
 
 def test_a_lost_store_is_not_believed_as_soon_as_a_second_node_is_there() -> None:
