@@ -80,6 +80,7 @@ class ReplicaLink:
         self._channel: grpc.aio.Channel | None = None
         self._stubs: Stubs | None = None
         self._connecting: asyncio.Task[Stubs] | None = None
+        self._explaining: asyncio.Task[None] | None = None
         self._draining: dict[asyncio.Task[None], grpc.aio.Channel] = {}
 
     def __repr__(self) -> str:
@@ -89,8 +90,20 @@ class ReplicaLink:
         """Stubs on a channel that is connected at this moment.
 
         Raises:
-            HqApiError: UNAVAILABLE, not sent: refused, or not connected within `timeout_s`.
+            HqApiError: UNAVAILABLE, not sent: refused, or not connected within `timeout_s`; it says why.
         """
+        # Not wait_for: up to Python 3.11 it swallows a cancellation that comes together with the result.
+        with suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                try:
+                    return await self._become_connected()
+                except HqApiError:
+                    await self._explain()
+        late = f"{self.address} did not accept a connection in time"
+        raise not_connected(self.address, self._failure or late)
+
+    async def _become_connected(self) -> Stubs:
+        """Stubs on a channel that is connected. Raises HqApiError."""
         idle = self._connecting is None or self._connecting.done()
         if idle and self._channel is not None and self._made_with != self._version():
             self._drop()
@@ -99,33 +112,28 @@ class ReplicaLink:
         if self._connecting is None or idle:
             self._connecting = asyncio.create_task(self._connect(), name=f"connect {self.address}")
             self._connecting.add_done_callback(_retrieve_exception)
-        try:
-            # Shielded: others may wait for the same connection. Not wait_for: up to
-            # Python 3.11 it swallows a cancellation that comes together with the result.
-            async with asyncio.timeout(timeout_s):
-                return await asyncio.shield(self._connecting)
-        except TimeoutError:
-            late = f"{self.address} did not accept a connection in time"
-            raise not_connected(self.address, self._failure or late) from None
+        return await asyncio.shield(self._connecting)  # others may wait for the same connection
 
     async def is_serving(self) -> bool:
         """Whether it accepts connections and says that it serves (or has no health service)."""
         try:
-            await self.connected_stubs(self._connect_timeout_s)
+            async with asyncio.timeout(self._connect_timeout_s):
+                await self._become_connected()
             assert self._channel is not None
             check = health_pb2_grpc.HealthStub(self._channel).Check
             answer = await check(health_pb2.HealthCheckRequest(), timeout=self._connect_timeout_s)
         except grpc.aio.AioRpcError as error:
             return decode(error).code is grpc.StatusCode.UNIMPLEMENTED
-        except HqApiError:
+        except (HqApiError, TimeoutError):
             return False
         return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def close(self) -> None:
         """End every call on it."""
         self._drop()
-        if self._connecting is not None:
-            self._connecting.cancel()
+        for task in (self._connecting, self._explaining):
+            if task is not None:
+                task.cancel()
         channels = list(self._draining.values())
         for task in list(self._draining):
             task.cancel()
@@ -153,15 +161,24 @@ class ReplicaLink:
             raise
         if not is_ready:
             self._drop()
-            why = ""
-            with suppress(TimeoutError):
-                async with asyncio.timeout(_CAUSE_S):  # until then nobody begins another attempt
-                    why = await self._find_cause(self.address)
-            self._failure = f"cannot connect to {self.address}: {why or 'it did not take the connection: try again'}"
-            raise not_connected(self.address, self._failure)
+            raise not_connected(self.address, self._failure or f"cannot connect to {self.address}")
         self._failure = ""
         assert self._stubs is not None
         return self._stubs
+
+    async def _explain(self) -> None:
+        """Find out why the last attempt failed: that takes a connection more, so only for those who are told."""
+        if self._explaining is None or self._explaining.done():
+            self._explaining = asyncio.create_task(self._find_failure(), name=f"explain {self.address}")
+        await asyncio.shield(self._explaining)
+
+    async def _find_failure(self) -> None:
+        why = ""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_CAUSE_S):
+                why = await self._find_cause(self.address)
+        if not self._is_ready():
+            self._failure = f"cannot connect to {self.address}: {why or 'it did not take the connection: try again'}"
 
     def _drop(self) -> None:
         if self._channel is None:
