@@ -292,15 +292,17 @@ class CmsController:
         self._look_around(now)
         happens: Sequence[Happens] = ()
         answered = False
-        if is_left := bool(ledger.moving) and ledger.epoch == self.controller.epoch:
+        is_letting_go = self._let_go(change)
+        is_left = not is_letting_go and bool(ledger.moving) and ledger.epoch == self.controller.epoch
+        if is_left:
             happens = next_part(ledger, self.book, self._size_of)
             self._move(change, happens)
-        elif not (answered := self._confirm(change, ledger, now)):
+        elif not is_letting_go and not (answered := self._confirm(change, ledger, now)):
             ledger.ClearField("moving")
             self._decide_at(now)
             happens = first_part(ledger, self.decision.changes, self.book, self.controller.epoch, self._size_of)
             self._move(change, happens)
-        is_more = is_left or answered or bool(happens or ledger.moving)
+        is_more = is_letting_go or is_left or answered or bool(happens or ledger.moving)
         tidied = not is_more and self._tidy(change, now)
         self._passed_at = self._decided_at = now
         if is_more or tidied:
@@ -317,6 +319,10 @@ class CmsController:
             if record is None:
                 raise RecordChanged(f"task {task_id} is gone")
             move(record, event, self.clock.wall_ms(), version)
+            if event in (TaskEvent.GRANT, TaskEvent.OFFER):
+                for one in record.instance:
+                    known = self.book.picture.instances.get(_key(one))
+                    one.uid = known.uid if known is not None else 0
             change.put(TASK, task_id, record)
 
     def _size_of(self, task_id: str) -> int:
@@ -348,14 +354,7 @@ class CmsController:
         return True
 
     def _tidy(self, change: Change, now: float) -> bool:
-        """Forget waits of machines that have stopped asking, work that ended long enough ago, holds of what is gone."""
-        holders = sorted(self.book.picture.holders_of_gone())
-        for task_id in holders[: count_fitting(holders, self._size_of)]:
-            record = change.get(TASK, task_id)
-            if record is not None:
-                change.put(TASK, task_id, self._without_gone(record))
-        if holders:
-            return True
+        """Forget waits of machines that have stopped asking, and work that ended long enough ago."""
         unasked, ended = self._waits_not_repeated(now)[: MOST_AT_ONCE // 2], self._ended_long_ago()[: MOST_AT_ONCE // 2]
         for task_id in unasked:
             change.compare(TASK, task_id)
@@ -365,12 +364,31 @@ class CmsController:
             change.delete(ENDED, task_id)
         return bool(unasked or ended)
 
-    def _without_gone(self, record: ledger_pb2.Task) -> ledger_pb2.Task:
-        """Mark what is not there any more: it may be created again, by somebody else."""
-        picture = self.book.picture
-        for one in record.instance:
-            one.gone = one.gone or (one.location in picture.certain and _key(one) not in picture.instances)
-        return record
+    def _let_go(self, change: Change) -> bool:
+        """End holds of instances that were deleted, before anything is decided; whether there was one.
+
+        Whoever has such an id by now is somebody else's.
+        """
+        verifiable = self.book.picture.verifiable()
+        holders = sorted(filter(self._holds_gone, set().union(*verifiable.values())))
+        for task_id in holders[: count_fitting(holders, self._size_of)]:
+            record = change.get(TASK, task_id)
+            if record is not None:
+                for one in record.instance:
+                    one.gone = one.gone or self._is_gone(one)
+                change.put(TASK, task_id, record)
+        if not holders:
+            self.book.picture.unverified.difference_update(verifiable)
+        return bool(holders)
+
+    def _holds_gone(self, task_id: str) -> bool:
+        return task_id in self.tasks and any(map(self._is_gone, self.tasks[task_id].instance))
+
+    def _is_gone(self, one: ledger_pb2.Instance) -> bool:
+        """Whether the instance that was held is surely not there."""
+        known = self.book.picture.instances.get(_key(one))
+        is_same = known is not None and (not one.uid or one.uid == known.uid)
+        return one.location in self.book.picture.certain and not one.gone and not is_same
 
     def _waits_not_repeated(self, now: float) -> list[str]:
         """Tasks of machines that wait, and have not asked again in time."""

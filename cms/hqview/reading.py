@@ -31,6 +31,7 @@ def ledger_instance(
         labels=dict(meta.labels),
         reason=": ".join(filter(None, (ready.reason, ready.message))),
         is_silent=agent.status == instance_pb2.CONDITION_STATUS_FALSE and agent.reason != "NeverReported",
+        uid=meta.uid,
     )
 
 

@@ -37,6 +37,7 @@ class Instance:
         was_ready: it was ready once, as far as is known; otherwise it does not count yet.
         reason: why it is not ready, as its agent or HQ says.
         is_silent: HQ says that its agent was heard before, and is not any more.
+        uid: HQ's number of it: whoever has its id after a deletion has another one; 0: unknown, as in a replay.
     """
 
     key: InstanceKey
@@ -49,6 +50,7 @@ class Instance:
     labels: Mapping[str, str] = field(default_factory=dict)
     reason: str = ""
     is_silent: bool = False
+    uid: int = 0
 
     @property
     def counts(self) -> bool:

@@ -58,7 +58,8 @@ class InstanceIndex:
     Attributes:
         certain: locations that are known to be up to date.
         unrecorded: instances that a record of the ledger may not have as they are; None: nobody records.
-        gone: instances that tasks hold by themselves, and that are not there.
+        unverified: instances that tasks hold by themselves and that were deleted, or are not there: whoever has the id
+            now may be another one.
     """
 
     def __init__(self, budgets: Budgets, patience_s: float, reboot_away_s: float) -> None:
@@ -67,7 +68,7 @@ class InstanceIndex:
         self.certain: frozenset[str] = frozenset()
         self.tallies: dict[str, BudgetTally] = {}
         self.unrecorded: set[InstanceKey] | None = None
-        self.gone: set[InstanceKey] = set()
+        self.unverified: set[InstanceKey] = set()
         self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
@@ -98,7 +99,7 @@ class InstanceIndex:
             if self.unrecorded is not None:
                 self.unrecorded.add(key)
             if self._own_holders.get(key):
-                self.gone.add(key)
+                self.unverified.add(key)
 
     def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
         """HQ received a report of it at this time or later; `interval_s`: its own report interval, if it has one."""
@@ -146,7 +147,7 @@ class InstanceIndex:
         for key in task.instances:
             self._own_holders.setdefault(key, set()).add(task.id)
             if key not in self.instances:
-                self.gone.add(key)
+                self.unverified.add(key)
         self._assess_all(self.disrupted_by(task))
 
     def release(self, task: Task) -> None:
@@ -158,7 +159,7 @@ class InstanceIndex:
         for key in task.instances:
             self._own_holders.get(key, set()).discard(task.id)
             if not self._own_holders.get(key):
-                self.gone.discard(key)
+                self.unverified.discard(key)
         self._assess_all(self.disrupted_by(task))
 
     def work_ended(self, task: Task, now: float) -> None:
@@ -172,10 +173,9 @@ class InstanceIndex:
         by_host = self._host_holders.get(instance.host, none)
         return by_host | self._own_holders.get(instance.key, none)
 
-    def holders_of_gone(self) -> set[str]:
-        """Ids of the tasks that hold instances by themselves which are surely not there."""
-        surely = (key for key in self.gone if key.location in self.certain and key not in self.instances)
-        return set().union(*(self._own_holders[key] for key in surely))
+    def verifiable(self) -> dict[InstanceKey, set[str]]:
+        """Unverified instances of which it is known what they are by now, and the tasks that hold them."""
+        return {key: self._own_holders[key] for key in self.unverified if key.location in self.certain}
 
     def action_away_s(self, action: str) -> float:
         """For how long work of this kind takes a host away, when all goes well; how long a reboot does is a setting."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,26 @@ async def test_what_has_the_id_of_a_deleted_instance_is_not_held_by_who_asked_fo
         await one.client.create(instance("web-0", "mail", "h0"))
         await eventually(lambda: key in desk.book.picture.instances, 20.0, "mail's is known")
         assert not desk.book.picture.holders(desk.book.picture.instances[key])
+
+
+async def test_nor_if_it_was_created_before_anybody_looked(tmp_path: Path) -> None:
+    """A deletion and a creation that came together left the hold."""
+    async with two_of_web(tmp_path) as one:
+        desk, picture, key = one.desk, one.desk.book.picture, InstanceKey("ams", "web-0")
+        assert await one.order("admin", "PutBudget", {"budget": {**_BUDGET, "minReady": "1"}}) == 200
+        asked = {"id": "mine", "action": "roll-out", "instance": WEB_0, "issuer": "ann"}
+        assert await one.order("web-uploader", "CreateTask", {"task": asked}) == 200
+        await eventually(lambda: desk.tasks["mine"].state == "granted", 20.0, "it is granted")
+        held = picture.instances[key]
+        assert desk.tasks["mine"].instance[0].uid == held.uid
+        picture.drop_instance(key)
+        picture.put_instance(held)
+        await eventually(lambda: not picture.unverified, 20.0, "it was looked at")
+        assert picture.holders(held) == {"mine"}, "a store that was restored has the same one again"
+        picture.drop_instance(key)
+        picture.put_instance(replace(held, service="mail", uid=held.uid + 1))
+        await eventually(lambda: desk.tasks["mine"].instance[0].gone, 20.0, "it holds nothing any more")
+        assert not picture.holders(picture.instances[key])
 
 
 @pytest.mark.long
