@@ -216,4 +216,4 @@ def test_all_that_a_decision_looks_at_is_recorded() -> None:
         (task, entries.task_of(entries.task_entry(task).task)),
     ):
         assert known == made
-        assert [one.name for one in fields(made) if getattr(made, one.name) == one.default] in ([], ["reason"])
+        assert [one.name for one in fields(made) if getattr(made, one.name) == one.default] in ([], ["reason", "uid"])
