@@ -138,7 +138,7 @@ def _placements(fields: Fields, place: str) -> Iterator[Placement]:
     if defaults is not None and not isinstance(defaults, dict):
         fields.fault("allocation", f"must be fields, not {kind(defaults)}")
         defaults = None
-    # Read once, whoever takes it as it is: written out for each of many instances a long one would fill the memory.
+    # Read once, and shared by all instances that add nothing to it: a copy for each of many would fill the memory.
     shared = None if defaults is None else allocation_of(None, defaults, fields.at("allocation"), fields.faults)
     weights = _Weights(fields)
     for path, item in fields.items("instances"):

@@ -16,7 +16,7 @@ class HeldInstance:
     Attributes:
         instance: meta.version is the precondition of a write; without HQ's own fields. Its revisions hold secret
             descriptors only if `knows_secrets`.
-        epoch: that the version belongs to.
+        epoch: the one that the version belongs to.
         secret_counts: descriptors by revision, as HQ counts them.
         knows_secrets: the descriptors were read too.
     """

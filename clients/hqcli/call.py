@@ -35,8 +35,8 @@ class Processes:
     """Processes of one controller, and the caller's credentials.
 
     Attributes:
-        program: who complains.
-        on_interrupt: what a command says that Ctrl-C ends.
+        program: its name, in complaints.
+        on_interrupt: what a command says when Ctrl-C ends it.
         timeout_s: for each call at each process.
     """
 
@@ -49,7 +49,7 @@ class Processes:
     credentials: CredentialFiles
 
     async def call(self, method: str, request: Message) -> Any:
-        """One call, at the first process that answers. All tries share one request id: what was lost is not done twice.
+        """One call, at the first process that answers. All tries share one request id, so that it is done only once.
 
         Raises HqApiError, BadCredentials.
         """
@@ -147,7 +147,7 @@ def is_read(method: str) -> bool:
 
 
 def _rpc(channel: grpc.aio.Channel, name: str, request: Message) -> Any:
-    """The method of this name, of the services that stand beside the request's message."""
+    """The method of this name, among the services that are defined in the same file as the request's message."""
     from google.protobuf.message_factory import GetMessageClass
 
     described: Any = request.DESCRIPTOR

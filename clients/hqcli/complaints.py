@@ -33,7 +33,7 @@ def complainer(program: str) -> Callable[[str], None]:
 
 @contextmanager
 def complaints_as_asked(words: Sequence[str]) -> Iterator[None]:
-    """Within it, complaints are JSON if these words of a command line ask for `-o json`, also if they are faulty."""
+    """Inside the block, complaints are JSON if these words of a command line, even a faulty one, ask for `-o json`."""
     asked = any(pair in (("-o", "json"), ("--output", "json")) for pair in pairwise(words))
     token = _AS_JSON.set(asked or "-ojson" in words or "--output=json" in words)
     try:

@@ -65,7 +65,7 @@ class ContextFile:
         """The context with a name; `name` empty: the current one.
 
         Raises:
-            BadConfig: there is none.
+            BadContextFile: there is none.
         """
         if not self.exists:
             raise BadContextFile(self.lacks_file())
@@ -91,7 +91,7 @@ def config_path(environ: Mapping[str, str] = os.environ) -> Path:
 
 
 def load(path: Path) -> ContextFile:
-    """The config in a file; an empty one if there is no file. Raises BadConfig."""
+    """The config in a file; an empty one if there is no file. Raises BadContextFile."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -106,7 +106,7 @@ def load(path: Path) -> ContextFile:
 
 
 def parse(text: str, path: Path) -> ContextFile:
-    """The config in a text. Raises BadConfig."""
+    """The config in a text. Raises BadContextFile."""
     from hqcli.documents import BadDocument, value_of  # only users with a config file pay for YAML
 
     try:

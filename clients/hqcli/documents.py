@@ -22,10 +22,10 @@ class BadDocument(Exception):
 class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]
     """YAML with YAML 1.2's scalars: only true and false are booleans, times stay text; duplicate keys are errors.
 
-    What a short text could make large or slow is refused: servers read documents of their callers, too.
+    Servers read documents of their callers, too: a short text that would become large or slow to read is refused.
     """
 
-    most_merged = 100_000.0  # entries that `<<` brings to all mappings: each merge may bring those of ten others
+    most_merged = 100_000.0  # entries that `<<` adds to all mappings together: each merge may add those of ten others
     most_digits = 100.0
 
     def __init__(self, stream: Any) -> None:
@@ -72,7 +72,7 @@ class _DocumentLoader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: i
 
 
 class _AcceptedLoader(_DocumentLoader):
-    """A text that was accepted earlier, perhaps before there were bounds."""
+    """For a text that was accepted earlier, perhaps before there were bounds: it has none."""
 
     most_merged = most_digits = math.inf
 
@@ -98,7 +98,7 @@ def texts(names: tuple[str, ...], *, recursive: bool = False, hint: str = "") ->
     """Names and contents of files, of the .yaml, .yml and .json files in folders, and of `-` (stdin), in order.
 
     Args:
-        hint: what to do if a folder has none.
+        hint: what to do if a folder has no such file, for the error.
 
     Raises:
         BadDocument: one cannot be read.
@@ -141,7 +141,7 @@ def documents_in(name: str, text: str, bad: list[str], *, was_accepted: bool = F
     """The documents in a text with their places (`web.yaml, document 2`); faults are appended to `bad`.
 
     Args:
-        was_accepted: there are no bounds for it.
+        was_accepted: the text was accepted earlier, so no bounds apply.
     """
     loader = _AcceptedLoader if was_accepted else _DocumentLoader
     try:

@@ -123,7 +123,7 @@ def print_json_line(value: Message | dict[str, Any]) -> None:
 
 
 def print_jsonpath(data: dict[str, Any], output: str) -> None:
-    """Print what a template makes of a value; a line break at the end only if the template has none.
+    """Print what a template makes of a value, with a line break at the end unless it ends in one.
 
     Programs get every character as it is. On a terminal those that would control it are spelled out.
     """
@@ -152,7 +152,7 @@ def yaml_text(data: dict[str, Any]) -> str:
 
 @cache
 def _yaml_dumper() -> Any:
-    """Text that has controls stands in double quotes, where `json_controls` can spell them."""
+    """A dumper that puts text with control characters in double quotes, where `json_controls` can spell them out."""
     import yaml
 
     class Dumper(getattr(yaml, "CSafeDumper", yaml.SafeDumper)):  # type: ignore[misc]

@@ -30,7 +30,7 @@ class LazyGroup(click.Group):
 
     Args:
         package: where the modules of `commands` are.
-        commands_by_name: module (of `package`, or with its own in front), attribute, help in one line.
+        commands_by_name: module (in `package`, or by its full name), attribute, help in one line.
         complain: prints an error on stderr.
         aliases: other names.
         finish: called with each imported command, to complete it.

@@ -72,7 +72,7 @@ def credential_options(function: F) -> F:
 
 
 def credential_flags(function: F) -> F:
-    """The same, but the environment is left to the command."""
+    """As `credential_options`, but the environment is not read: that is left to the command."""
     return _options(function, from_environment=False)
 
 

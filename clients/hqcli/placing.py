@@ -19,8 +19,8 @@ SHARED: Final = frozenset(
 def place_options(program: click.Group, words: Sequence[str]) -> list[str]:
     """The words of a command line, with each shared option behind the innermost command that has it.
 
-    Of walle's words `-o json hosts list --server a:1` becomes `--server a:1 hosts list --output json`. What is wrong
-    stays as it is, for click to say so.
+    Of walle's words `-o json hosts list --server a:1` becomes `--server a:1 hosts list --output json`. A faulty command
+    line stays faulty, for click to say so.
     """
     command: click.Command = program
     levels: list[tuple[click.Command, list[str]]] = [(program, [])]
@@ -60,7 +60,7 @@ def _name(word: str) -> str:
 
 
 def _size(word: str, rest: Sequence[str]) -> int:
-    """How many words a shared option takes with its value; 0: it is none."""
+    """How many words a shared option takes with its value; 0: `word` is no shared option."""
     if _name(word) not in SHARED:
         return 0
     has_value = word != _name(word)

@@ -135,5 +135,5 @@ def guard_words(guard: pb.GuardState) -> str:
 
 
 def verdict(guard: pb.GuardState) -> str:
-    """Why it holds, without a full stop."""
+    """Why the guard holds, without a full stop."""
     return guard.verdict.removeprefix("holding: ").rstrip(".")

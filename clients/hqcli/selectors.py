@@ -32,7 +32,7 @@ class BadSelector(Exception):
 
 
 def put_selector(text: str, where: InstanceFilter) -> None:
-    """Add what a selector requires to a filter; what must equal one value as replicas of 0.1 know it.
+    """Add a selector's requirements to a filter; `key=value` goes into `labels`, which replicas of 0.1 know, too.
 
     Raises:
         BadSelector: nothing was added.
@@ -63,7 +63,7 @@ class _SelectorReader:
     """A selector, word by word.
 
     Attributes:
-        next: the word that comes; empty: the end.
+        next: the word to be read next; empty: at the end.
     """
 
     def __init__(self, text: str) -> None:
@@ -96,7 +96,7 @@ class _SelectorReader:
         return values
 
     def _value(self) -> str:
-        """It may be empty."""
+        """Read a value, which may be empty."""
         return "" if self.next in ("", ",", ")") else self._word("a value")
 
     def _word(self, what: str) -> str:

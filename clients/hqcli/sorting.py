@@ -27,7 +27,7 @@ def sort_key(by: str, columns: Mapping[str, Value]) -> Callable[[Any], Key]:
 
 
 def columns_of(heads: Sequence[str], row: Callable[[Any], Sequence[Any]]) -> dict[str, Value]:
-    """The columns of a table with these heads, of which `row` makes the cells of an item."""
+    """The columns of a table by their heads in lower case; `row` makes the cells of an item."""
     return {head.lower(): _cell(row, index) for index, head in enumerate(heads) if head}
 
 

@@ -42,12 +42,12 @@ def escape_controls(text: str) -> str:
 
 
 def json_controls(text: str) -> str:
-    """The same for a JSON document, or YAML that quotes what has controls: it means what it meant before."""
+    """Spell out controls as JSON escapes, so that the document (JSON, or YAML that quotes them) means the same."""
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def say(text: str) -> None:
-    """Print on stdout what has words of programs, agents and other people in it, in one colour."""
+    """Print on stdout, without colours, a text with words of programs, agents or other people in it."""
     click.echo(escape_controls(text))
 
 
@@ -110,8 +110,8 @@ def fit_columns(names: Sequence[str], rows: Sequence[Sequence[str]], width: int)
 
     If that is not enough, the last column that was cut is left out (width 0), so that the others stay readable.
     READY is left out last of all, and the first column, which names the row, never.
-    Ids and times are never cut: they are what gets copied. A table may therefore stay wider than the terminal, but what
-    stands before the instance, which a row is about, does not push it out.
+    Ids and times are never cut: they are what gets copied. A table may therefore stay wider than the terminal, but
+    columns before INSTANCE, which a row is about, are left out until that fits.
     """
     whole = _widths(names, rows)
     cuttable = [n for n, name in enumerate(names) if name in CUTTABLE]

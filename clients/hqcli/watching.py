@@ -22,7 +22,7 @@ _COMES_BACK: Final = (Exit.UNAVAILABLE, Exit.TIMEOUT)
 
 
 class _Page(io.StringIO):
-    """What is printed, as for the stream in whose place it is."""
+    """Collects what is printed; a terminal or not, as the stream that it takes the place of."""
 
     def __init__(self, *, is_terminal: bool) -> None:
         super().__init__()
@@ -33,7 +33,7 @@ class _Page(io.StringIO):
 
 
 def watched(function: F) -> F:
-    """Give a command that prints a list `-w`; above the decorators that pass it a session."""
+    """Add `-w` to a command that prints a list. Write it above the decorators that pass a session."""
 
     @click.option("-w", "--watch", "watching", is_flag=True, help="Keep showing what changes until Ctrl-C.")
     @functools.wraps(function)
@@ -51,7 +51,7 @@ def watched(function: F) -> F:
 def watch(show: Callable[[], Any], sleep: Callable[[float], None] = time.sleep) -> None:
     """Print what `show` prints, and print it anew whenever it changes.
 
-    Exits as `show` does, unless that only means that nobody answered and somebody did before.
+    Exits with the code of `show` if that fails, unless somebody answered before and now nobody does: then it goes on.
     """
     is_terminal, before = sys.stdout.isatty(), None
     while True:
@@ -78,7 +78,7 @@ def watch(show: Callable[[], Any], sleep: Callable[[float], None] = time.sleep) 
 
 
 def changed_lines(before: str, after: str) -> Iterator[str]:
-    """Lines that are gone, as `- …`, then new ones, as `+ …`; columns that only moved changed nothing."""
+    """Lines that are gone, as `- …`, then new ones, as `+ …`; other widths of columns are no change."""
     old, new = ({" ".join(line.split()): line for line in text.splitlines()} for text in (before, after))
     yield from (f"- {line}" for words, line in old.items() if words not in new)
     yield from (f"+ {line}" for words, line in new.items() if words not in old)

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         WatchItem,
     )
 
-# gRPC reads it when it is imported, and would write each failed handshake to stderr in its own words (decision 217).
+# gRPC reads this when it is imported, and would write each failed handshake to stderr in its own words (decision 217).
 os.environ.setdefault("GRPC_VERBOSITY", "ERROR")
 
 _MODULES = {

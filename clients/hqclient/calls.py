@@ -51,7 +51,7 @@ class UnaryCalls:
         """The answer.
 
         Raises:
-            HqApiError: as the last try failed.
+            HqApiError: the error of the last try.
         """
         deadline = self._clock.now() + timeout_s
         retries = Retries(self._settings, self._budget, safety, self._rng)

@@ -1,4 +1,4 @@
-"""Why there is no connection: tried anew with plain sockets, one step after the other, since gRPC names its layers."""
+"""Why there is no connection: gRPC's errors name its own layers, so each step is tried again with plain sockets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_GRPC: Final = "what answers there is not gRPC: check the port"
 
 
 async def find_cause(address: str, files: CredentialFiles, prefix: str = "--") -> str:
-    """`why_unreachable`, without blocking the loop, nor the end of the process: a look-up of a name may hang."""
+    """`why_unreachable`, which may hang looking up a name, without blocking the loop or the end of the process."""
     loop = asyncio.get_running_loop()
     found: asyncio.Future[str] = loop.create_future()
 
@@ -114,7 +114,7 @@ def _why_not_grpc(stream: socket.socket) -> str:
 
 
 def _speaks_tls(address: str) -> bool:
-    """Whether it answers a handshake; nothing else is sent, so whoever it is learns nothing."""
+    """Whether the address answers a TLS handshake. Nothing else is sent, so a stranger learns nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     try:
@@ -130,7 +130,7 @@ def _why_no_tls(plain: socket.socket, host: str, files: CredentialFiles, prefix:
         if files.cert:
             context.load_cert_chain(_path(files.cert) or "", _path(files.key))
     except (OSError, RuntimeError):
-        return ""  # a file that cannot be used is said elsewhere
+        return ""  # files that cannot be used are reported elsewhere
     context.set_alpn_protocols(["h2"])
     context.sslsocket_class = _ClosedIfReset
     try:
@@ -150,7 +150,7 @@ def _path(name: str) -> str | None:
 
 
 class _ClosedIfReset(ssl.SSLSocket):
-    """Of a connection that is reset before the handshake, the one that ssl makes would be left open."""
+    """Closes itself if the connection is reset before the handshake: ssl would leave this socket open."""
 
     def getpeername(self) -> Any:
         try:

@@ -60,7 +60,7 @@ class Credentials:
 
     Args:
         files: none: plain text, without authentication.
-        prefix: how the flags begin that name the files, for errors: `--hq-` of --hq-ca.
+        prefix: of the flags that name the files, for errors: `--hq-` of --hq-ca.
         now: seconds, from any clock; files are checked at most once a second.
 
     Raises:

@@ -29,8 +29,8 @@ _BY_NUMBER = {code.value[0]: code for code in grpc.StatusCode}
 # A replica that shuts down also aborts writes that it had begun.
 UNSURE_REASONS = frozenset({"OUTCOME_UNKNOWN", "DEADLINE_EXCEEDED", "SHUTTING_DOWN"})
 _TRY_LATER = frozenset({grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.RESOURCE_EXHAUSTED})
-# gRPC has no code for "never left": this is what it says when a call found no connection. Without retries of
-# gRPC's own (CHANNEL_OPTIONS) that is the only attempt.
+# gRPC has no code for "never sent": these are its words when a call found no connection. As gRPC's own retries are off
+# (CHANNEL_OPTIONS), there was no other attempt.
 _REFUSED: Final = re.compile(
     r"failed to connect to all addresses; last error: \w+: (?:ipv[46]:)?(\S+): "
     r"(?:Failed to connect to remote host: )?(.+)"
@@ -162,7 +162,7 @@ def _connection_words(details: str) -> str:
 def decode_status(
     code: grpc.StatusCode | int, text: str, details: bytes, endpoint: str = "", *, sent: bool = True
 ) -> HqApiError:
-    """The same of a status that did not come through gRPC's own library; `details`: of grpc-status-details-bin."""
+    """As `decode`, for a status that did not come through gRPC's own library; `details`: grpc-status-details-bin."""
     if not isinstance(code, grpc.StatusCode):
         code = _BY_NUMBER.get(code, grpc.StatusCode.UNKNOWN)
     facts = _details(details)

@@ -191,7 +191,7 @@ class ReplicaLink:
 
 
 async def _become_ready(channel: grpc.aio.Channel) -> bool:
-    """Whether it is connected, in the end."""
+    """Wait until the channel is connected or has failed; return whether it is connected."""
     while (state := channel.get_state(try_to_connect=True)) is not grpc.ChannelConnectivity.READY:
         if state in (grpc.ChannelConnectivity.TRANSIENT_FAILURE, grpc.ChannelConnectivity.SHUTDOWN):
             return False

@@ -43,13 +43,13 @@ class OwnWrites:
         self.epoch = answered[0].epoch
 
     def forget(self) -> None:
-        """The history they belong to is over; with several clusters, it is unknown which one's."""
+        """Forget the writes: their epoch is over. With several clusters it is unknown which one's, so keep them."""
         if not self.spans_clusters:
             self.version = 0
             self.epoch = ""
 
     def required_options(self, read: service_pb2.ReadOptions) -> service_pb2.ReadOptions:
-        """`read`, asking for the own writes too, unless the caller named a version or epoch himself."""
+        """`read`, asking for the client's own writes, too, unless the caller named a version or an epoch."""
         if not self.version or read.min_version or read.epoch:
             return read
         if self.spans_clusters or not self.epoch:

@@ -80,7 +80,7 @@ class Replicas:
         return min(self._all, key=lambda r: (r.address in avoid, r.is_set_aside, r.probe_at if r.failures else 0))
 
     def has_more_than(self, tried: Collection[str]) -> bool:
-        """Whether a healthy replica is not among `tried`, or all are set aside and one of those is not."""
+        """Whether a healthy replica is not among `tried`; if all are set aside, whether any replica is not."""
         worthwhile = [r for r in self._all if not r.is_set_aside] or self._all
         return any(replica.address not in tried for replica in worthwhile)
 
@@ -107,7 +107,7 @@ class Replicas:
         return self._clock.now() - max(r.heard_at for r in self._all)
 
     def due(self) -> list[PooledReplica]:
-        """Addresses that were set aside and are due for another probe."""
+        """Replicas that were set aside and are due for another probe."""
         now = self._clock.now()
         return [r for r in self._all if r.is_set_aside and r.probe_at <= now]
 

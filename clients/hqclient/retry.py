@@ -12,8 +12,8 @@ from hqclient.backoff import backoff_limit_s
 from hqclient.errors import UNSURE_REASONS, HqApiError
 
 BLAMABLE_WAIT_S = 1.0
-# A try after a wait gets at least this: with less it cannot connect, and "not in time" would take the place of what
-# the try before it said.
+# A try after a wait gets at least this: with less it cannot connect, and "not in time" would hide the error of the try
+# before it.
 LEAST_TRY_S = 0.05
 # A server that shuts down cancels the calls in progress. (A caller's own cancellation never becomes an HqApiError.)
 _SERVER_GONE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.CANCELLED)

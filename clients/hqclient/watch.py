@@ -154,7 +154,7 @@ class Watch:
         return self._progress.start_over("starting over, to compare with HQ")
 
     def _plan_renewal(self, began: float) -> None:
-        """A snapshot is complete, or a resumed stream has begun: only the first of them counts."""
+        """Set when to start over, at the first complete snapshot or resumed stream; later ones do not change it."""
         if self._renew_at == float("inf"):
             now = self._clock.now()
             renew_s = max(self._settings.renew_s, _RENEWAL_SHARE * (now - began))

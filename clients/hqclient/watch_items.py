@@ -109,7 +109,7 @@ class WatchProgress:
         return [Resync("the stream ended before the snapshot was complete", cluster) for cluster in cut]
 
     def start_over(self, reason: str) -> list[WatchItem]:
-        """The server refuses the token: start over, and return what to show for it."""
+        """Start over from a snapshot, e.g. when the server refuses the token; return what to show for it."""
         shown = self._has_state() or self._partial
         self._complete.clear()
         self._partial.clear()

@@ -14,8 +14,8 @@ class WriteCalls(Caller):
     """Writes are sent again only if the first try surely stored nothing.
 
     A precondition is the `version` that was read (0: none), the `epoch` it belongs to (from the answer's sources;
-    empty: not checked), and the `service` that the instance belongs to (empty: not checked; of another one it is
-    refused, reason WRONG_SERVICE). Every method raises HqApiError: `current_version` on a conflict,
+    empty: not checked), and the `service` that the instance belongs to (empty: not checked; if it belongs to another,
+    the reason is WRONG_SERVICE). Every method raises HqApiError: `current_version` on a conflict,
     `violations` for a faulty request, `outcome_unknown` if the write may have been stored nevertheless.
     """
 

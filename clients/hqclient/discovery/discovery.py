@@ -31,8 +31,8 @@ class DiscoverySettings:
         client: how HQ is spoken with.
         feed: how the watch is kept and saved.
         ejection: how long failing endpoints are passed over.
-        stale_after_s: a list without a word from HQ for so long is called stale. HQ sends one at least every 5 s, and a
-            replica that is silent for 12 s (`client.watch.silence_limit_s`) is left for another one.
+        stale_after_s: a list is called stale after so long without a message from HQ. HQ sends one at least every 5 s,
+            and a replica that is silent for 12 s (`client.watch.silence_limit_s`) is left for another one.
     """
 
     client: ClientSettings = field(default_factory=ClientSettings)
@@ -96,7 +96,7 @@ class Discovery:
         """A handle of one service; enter it.
 
         Args:
-            port: name of the port, as allocated. Instances without one of that name are left out and counted.
+            port: name of the port, as allocated. Instances without such a port are left out and counted.
             revision: only instances in which this revision is ready.
             pick: how to choose; default: round robin.
             prefer: choose among the nearest only, e.g. `near(node="node-1")`.

@@ -41,7 +41,7 @@ class Doubts:
         return False
 
     def believes(self, source: service_pb2.Source, now: float) -> bool:
-        """A later message from that cluster: whether its epoch is trusted, perhaps only from this message on."""
+        """Whether the epoch of a later message is trusted, perhaps only from this message on."""
         if source.cluster in self._doubted:
             _, since, _ = self._doubted[source.cluster]
             is_confirmed = source.trust == service_pb2.EPOCH_TRUST_CONFIRMED

@@ -89,7 +89,7 @@ def ready_instance(instance: instance_pb2.Instance) -> KnownInstance | None:
 
 
 def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
-    """The same for any instance, ready or not."""
+    """Return the fields that discovery keeps of any instance, ready or not."""
     meta, spec = instance.meta, instance.spec
     return KnownInstance(
         cluster=meta.cluster,
@@ -109,7 +109,7 @@ def known_instance(instance: instance_pb2.Instance) -> KnownInstance:
 def endpoint(instance: KnownInstance, port: str, revision: str = "") -> Endpoint | None:
     """The endpoint that a named port makes.
 
-    None: it is not ready, has no such port or no host, or the revision asked for is not ready in it.
+    None: the instance is not ready, has no such port or no host, or the revision asked for is not ready in it.
     """
     if not instance.is_ready or port not in instance.ports or not instance.host:
         return None
@@ -152,7 +152,7 @@ class EndpointChanges:
     """One step from one list to the next.
 
     Attributes:
-        service: whose.
+        service: the one that the endpoints belong to.
         added: new endpoints; in a subscriber's first call: all that exist.
         removed: endpoints that are gone, in their last state.
         changed: (before, after) of those whose address, revision, labels, weight or uid differ.

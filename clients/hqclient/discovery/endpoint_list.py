@@ -67,7 +67,7 @@ class EndpointList:
         )
 
     def _endpoint_for(self, key: Key, instance: KnownInstance | None) -> Endpoint | None:
-        """The endpoint, if the instance is of this service and has one; counts those without the port."""
+        """The endpoint, if the instance is of this service and has one; counts instances without the port."""
         self._without_port.discard(key)
         if instance is None or instance.service != self.service:
             return None
@@ -108,7 +108,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription:
-    """Calls a function with each step. One that is slower than the changes gets them collapsed into one.
+    """Calls a function with each step. A function that is slower than the changes gets them collapsed into one step.
 
     The first call has all existing endpoints as added, so that no change is missed between listing and subscribing.
     """
@@ -124,7 +124,7 @@ class Subscription:
         self._task = asyncio.create_task(self._run(), name=f"tell changes of {listing.service}")
 
     def put_changes(self, changes: EndpointChanges) -> None:
-        """One more step."""
+        """Queue one more step."""
         if len(self._pending) >= MOST_PENDING:
             self._overrun = True
             self._pending.clear()

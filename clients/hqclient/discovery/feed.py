@@ -122,9 +122,9 @@ class Feed:
             await self._save()
 
     def attach(self, listener: Listener, service: str = "") -> Delta:
-        """Notify it of every step from now on, or of the steps of one service. Returns the list as it stands.
+        """Notify a listener of every step from now on, or of one service's. Returns the list as it stands.
 
-        A feed may follow thousands of services: each listener pays for what concerns its own.
+        A feed may follow thousands of services: a listener is not called for the steps of others.
         """
         self._listeners_at(service).append(listener)
         if not service:
@@ -134,7 +134,7 @@ class Feed:
         return self._by_service.get(service, Delta({}))
 
     def detach(self, listener: Listener, service: str = "") -> None:
-        """Stop notifying it."""
+        """Stop notifying a listener."""
         self._listeners_at(service).remove(listener)
 
     def age_s(self) -> float:
@@ -200,7 +200,7 @@ class Feed:
         moved.set()
 
     def _tell_listeners(self, delta: Delta) -> None:
-        """Only a step that may have skipped others concerns those whose service it does not show."""
+        """Notify the listeners that a step concerns: those of all services if steps before it may be missing."""
         for listener in tuple(self._listeners):
             listener.step(delta)
         if not self._listeners_of:

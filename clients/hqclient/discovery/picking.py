@@ -49,8 +49,8 @@ class _WeightRange:
 class RoundRobin:
     """One after the other, starting at random. Endpoints that come and go do not disturb the order of the others.
 
-    Where weights differ, each turn gives an endpoint credit by its weight, and only who has saved up the largest weight
-    is picked: in as many turns as that, each is picked exactly as often as its weight says.
+    Where weights differ, each turn adds an endpoint's weight to its credit, and it is picked when that reaches the
+    largest weight: in as many turns as the largest weight, each is picked exactly as often as its weight says.
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:
@@ -64,7 +64,7 @@ class RoundRobin:
         if len(self._credit) > 2 * len(among):
             self._credit.clear()  # most of it is of endpoints that are gone
         if self._last is None:
-            # Otherwise every new client would begin with the same endpoint, and who picks once never with a light one.
+            # In order, every new client would begin with the same endpoint, and one pick would never be a light one.
             picked = Random(self._rng).pick(among, uses)
         else:
             picked = self._next(among, bisect_right(among, self._last, key=lambda e: e.key))
@@ -102,8 +102,8 @@ class LeastUsed:
     """The one with the fewest uses in progress (`using` counts them); ties are broken at random.
 
     Of more than SAMPLE endpoints, the least used of SAMPLE random ones: nearly as even, and the cost does not grow with
-    the number of endpoints. Where weights differ, chance decides by weight between endpoints of different weights, and
-    their uses between those of the same.
+    the number of endpoints. Where weights differ, an endpoint is drawn by weight, and of those with the same weight the
+    least used is taken.
     """
 
     def __init__(self, rng: random.Random | None = None) -> None:

@@ -59,7 +59,7 @@ class Roster:
     """
 
     def __init__(self, believe_after_s: float = BELIEVE_AFTER_S, keep: Keep = ready_instance) -> None:
-        """`believe_after_s`: how long instances are kept at most that a new epoch of the store lacks.
+        """`believe_after_s`: instances that a new epoch of the store lacks are kept for at most this time.
 
         `keep`: reduces an instance to what is kept; None: leave it out of the list.
         """
@@ -76,7 +76,7 @@ class Roster:
         self._away: set[str] = set()  # of these, those that a gateway cannot reach
         self._heard: set[str] = set()  # clusters that have sent this process a complete snapshot
         self._resync = ""
-        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster that was unreachable: kept from an older list
+        self._unconfirmed: dict[str, set[Key]] = {}  # by cluster, away or doubted: kept from an older list
 
     def __repr__(self) -> str:
         return f"Roster({len(self.instances)} instances, {self.origin.name}, resyncs={self.resyncs})"
@@ -108,7 +108,7 @@ class Roster:
 
     @property
     def unheard(self) -> frozenset[str]:
-        """Known clusters that have not: any of their instances may be missing in the list."""
+        """Known clusters that have sent no complete snapshot: any of their instances may be missing in the list."""
         return frozenset(self._members - self._heard)
 
     @property
@@ -212,7 +212,7 @@ class Roster:
         self._keep_some(new, [s for s in item.sources if s.replica and s.cluster in clusters], now)
         delta = Delta(self._difference(new), resync=self._resync)
         self.instances, self._resync = new, ""
-        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # the gateway no longer knows it
+        if gone := {source.cluster for source in item.sources if _is_away(source)}:  # not known to the gateway any more
             self._members, self._away, self._heard = self._members - gone, self._away - gone, self._heard - gone
             self.origin = Origin.LIVE if self.is_whole else self.origin
         else:

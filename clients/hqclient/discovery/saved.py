@@ -30,7 +30,7 @@ class SavedState:
     """A list that was complete at a moment.
 
     Attributes:
-        services: the services whose instances they are; empty: all.
+        services: those that the instances belong to; empty: all.
         as_of: that moment, in seconds of wall time; 0: unknown.
         resume_token: a watch may continue after it; empty: it may not.
         epochs: by cluster, the epoch of the store that the list came from.
@@ -43,7 +43,7 @@ class SavedState:
     epochs: Mapping[str, str]
 
     def age_s(self, wall: float) -> float:
-        """Seconds since that moment; infinite: unknown, as it is in the future (a clock was set back) or in none."""
+        """Seconds since `as_of`; infinite: unknown, because that is 0 or in the future (a clock was set back)."""
         age_s = wall - self.as_of
         return age_s if 0.0 <= age_s < wall else math.inf
 

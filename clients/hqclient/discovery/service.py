@@ -104,7 +104,7 @@ class Service(FeedHandle):
         return end
 
     async def changes(self) -> AsyncGenerator[EndpointChanges, None]:
-        """The same as an endless iterator."""
+        """The steps that `on_change` would pass, as an endless iterator."""
         queue: asyncio.Queue[EndpointChanges] = asyncio.Queue(maxsize=1)
         end = self.on_change(queue.put)
         try:

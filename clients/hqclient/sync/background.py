@@ -26,7 +26,7 @@ class BackgroundLoop:
     """Runs coroutines for threads that wait for them.
 
     Attributes:
-        generation: changes when the loop is another one: what belonged to the former is gone.
+        generation: changes when the loop ends: what belonged to it is gone.
     """
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class BackgroundLoop:
         self.generation = 0
         self.opened: weakref.WeakSet[Reopened[Any]] = weakref.WeakSet()
         atexit.register(self.stop)
-        # A fork has none of its parent's threads, nor has gRPC's core, which must be at rest for it to start again.
+        # A fork has none of its parent's threads, those of gRPC's core included: it can start again only if at rest.
         os.register_at_fork(before=self._stop_for_fork, after_in_parent=self._unlock, after_in_child=self._unlock)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
@@ -125,7 +125,7 @@ async def _cancel_all() -> None:
 
 
 class Reopened(Generic[T]):
-    """Something that lives in the background loop, and is opened anew when that is another one (after a fork)."""
+    """Something that lives in the background loop, and is opened again in the next loop (after a fork)."""
 
     def __init__(self, open_one: Callable[[], Awaitable[T]], close_one: Callable[[T], Awaitable[None]]) -> None:
         self._open_one, self._close_one = open_one, close_one
@@ -134,7 +134,7 @@ class Reopened(Generic[T]):
         self._opened: tuple[int, T] | None = None
 
     def get(self) -> T:
-        """The one of the current loop."""
+        """What is open in the current loop; opens it if need be."""
         if self._pid != os.getpid():  # the lock may have been held by a thread that the fork does not have
             self._lock, self._pid = threading.Lock(), os.getpid()
         with self._lock:

@@ -102,7 +102,7 @@ class Discovery:
         return SyncServices(SyncService(name, partial(make_one, name)) for name in listed)
 
     def _current(self) -> discovery.Discovery:
-        """The one of the current loop, which is where this is called. It closes with its last handle."""
+        """The asyncio Discovery of the current loop; call this only inside of that. It closes with its last handle."""
         if self._opened is None or self._opened[0] != BACKGROUND.generation:
             self._opened = BACKGROUND.generation, self._create()
         return self._opened[1]
@@ -139,7 +139,7 @@ class SyncService:
 
     @property
     def endpoints(self) -> tuple[Endpoint, ...]:
-        """All of them, including those marked as failing, in a stable order."""
+        """All endpoints, including those marked as failing, in a stable order."""
         return self._ask(lambda handle: handle.endpoints)
 
     @property
@@ -159,7 +159,7 @@ class SyncService:
 
     @property
     def stale(self) -> bool:
-        """Use it, but know that it may be out of date."""
+        """Whether the list may be out of date; use it nevertheless."""
         return self._ask(lambda handle: handle.stale)
 
     @property
@@ -193,7 +193,7 @@ class SyncService:
     # --- changes ----------------------------------------------------------------------------------------------
 
     def on_change(self, callback: Callback) -> Callable[[], None]:
-        """Call a function with each change; first with all existing endpoints, as added. Returns what ends it.
+        """Call a function with each change; first with all existing ones, as added. Returns a function that ends it.
 
         It may be called before the block is entered. Calls come one after the other, in order, from a thread of their
         own, which may call this handle.
@@ -213,7 +213,7 @@ class SyncService:
         return end
 
     def changes(self) -> Iterator[EndpointChanges]:
-        """The same as an endless iterator."""
+        """The steps that `on_change` would pass, as an endless iterator."""
         pending: queue.SimpleQueue[EndpointChanges] = queue.SimpleQueue()
         end = self.on_change(pending.put)
         try:

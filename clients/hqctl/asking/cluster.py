@@ -16,7 +16,7 @@ def cluster_option() -> click.Option:
 
 
 def naming_cluster(command: click.Command) -> click.Command:
-    """The command with the option, or its commands if it is a group, unless they have one or ask no server."""
+    """Add the option to a command, or to a group's commands, unless a command has it or asks no server."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
             naming_cluster(one)

@@ -44,7 +44,7 @@ class HqctlWalleProcesses(ControllerProcesses):
 
 
 def _process_factory(made: type[P]) -> Callable[[tuple[str, ...], float, CredentialFiles], P]:
-    """Processes at these addresses, unless flags name another server, too."""
+    """A function that makes the processes at some addresses, unless flags name an HQ, too: a usage error."""
 
     def check(addresses: tuple[str, ...], timeout_s: float, credentials: CredentialFiles) -> P:
         option = made.controller
@@ -64,4 +64,4 @@ def _root() -> click.Context:
 at_cms = controller_options(CMS, _process_factory(CmsProcesses))
 """Gives a command the options that say where the CMS is, and a Cms as its first argument."""
 AT: Final = {"cms": at_cms, "walle": controller_options(WALLE, _process_factory(HqctlWalleProcesses))}
-"""The same by the name of a controller."""
+"""Such decorators by the name of a controller."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from hqclient.errors import HqApiError
 
 LOOK = "hqctl get"
-CREATE_IT = ": remove meta.version to create it."  # after `there is no instance`, of a document that has one
+CREATE_IT = ": remove meta.version to create it."  # after `there is no instance`, if the document has meta.version
 _BY_WORDS = {
     "is not suspended": "See `hqctl suspensions`.",
     "has no revision": "List them with `hqctl revision show INSTANCE`.",

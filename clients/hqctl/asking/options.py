@@ -64,7 +64,7 @@ def selecting(function: F) -> F:
 
 
 def selecting_by_options(function: F) -> F:
-    """The same without the argument SERVICE."""
+    """As `selecting`, without the argument SERVICE."""
 
     @click.option("--service", "more_services", multiple=True, help="Only this service; repeatable.")
     @click.option("--node", "nodes", multiple=True, help="Only this node; repeatable.")
@@ -92,7 +92,7 @@ def selecting_by_options(function: F) -> F:
         services: tuple[str, ...] = (),
         **kwargs: Any,
     ) -> Any:
-        if kwargs.get("ids") and len(clusters) == 1:  # it says which cluster's ids are meant, and is no filter
+        if kwargs.get("ids") and len(clusters) == 1:  # --cluster says whose ids are meant, and is no filter
             name_cluster(click.get_current_context(), clusters[0])
             clusters = ()
         where = pb.InstanceFilter(
@@ -129,9 +129,9 @@ def is_everything(where: pb.InstanceFilter) -> bool:
 
 
 def is_meant(instance: instance_pb2.Instance, where: pb.InstanceFilter) -> bool:
-    """Whether the filter is met by what replicas of 0.1 leave out of account: they answer with more.
+    """Whether an instance meets the parts of a filter that replicas of 0.1 ignore, which answer with more instances.
 
-    Of an instance whose agent HQ says nothing of, nothing is known.
+    If HQ does not say whether its agent is heard, it does not meet a filter for silent agents.
     """
     is_labelled = all(is_met(one, instance.meta.labels) for one in where.label_requirement)
     return is_labelled and (not where.agent or instance.status.agent.status == instance_pb2.CONDITION_STATUS_FALSE)

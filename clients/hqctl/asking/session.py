@@ -136,7 +136,7 @@ def with_session(function: F) -> F:
 
 
 def with_session_and_timeout(function: F) -> F:
-    """The same for a command whose --timeout is for all of it."""
+    """As `with_session`, for a command that has its own --timeout, for all of its work."""
     return _with_session(function, "--request-timeout")
 
 

@@ -73,7 +73,7 @@ async def _diff_document(client: Client, turns: asyncio.Semaphore, document: Wri
     async with turns:
         try:
             now = await _standing(client, wanted.meta.id)
-            if now is None and not wanted.meta.version:  # with one, apply does not create it either
+            if now is None and not wanted.meta.version:  # with a version, apply creates nothing either
                 after = (await client.create(wanted, validate_only=True)).instance
             else:
                 after = (await client.update(wanted, validate_only=True)).instance

@@ -41,7 +41,7 @@ class EditDraft:
     base: instance_pb2.Instance
 
     def write(self, data: dict[str, Any], complaint: str = "") -> None:
-        """The text for the editor, with what was wrong with the last one above it."""
+        """Write the text for the editor, below the complaint about the text before, if any."""
         told = "".join(f"# {line}\n" for line in complaint.splitlines())
         self.file.write_text(f"{HEAD}{told}{yaml_text(data)}", encoding="utf-8")
 
@@ -155,7 +155,7 @@ def _parse_instance(text: str, instance_id: str) -> instance_pb2.Instance:
 
 
 async def store(client: Client, base: instance_pb2.Instance, wanted: instance_pb2.Instance) -> None:
-    """Write it; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
+    """Store `wanted`; what others changed meanwhile is merged in. Raises Contradiction, HqApiError."""
     from hqclient.client import HqApiError
 
     while isinstance(stored := await _try_update(client, wanted), HqApiError):

@@ -155,7 +155,7 @@ def get(recorder: _Recorders, ids: tuple[str, ...], when: float, output: str) ->
 
 
 def _union(one: pb.FindInstancesAtResponse, other: pb.FindInstancesAtResponse) -> pb.FindInstancesAtResponse:
-    """The instances of both, no better known than the worse of them."""
+    """The instances of both answers, with the greater age, and a gap if either has one."""
     age = max(one.age, other.age, key=lambda age: age.ToNanoseconds())
     return pb.FindInstancesAtResponse(instance=[*one.instance, *other.instance], age=age, gap=one.gap or other.gap)
 

@@ -74,11 +74,11 @@ class KindCommands:
     """A kind of settings of the CMS: how commands call, list, set and delete it.
 
     Attributes:
-        kind: how it is listed; its name is that of one of them in messages, and the field of requests.
-        message: what is set.
-        requests: of Put and of Delete.
+        kind: how it is listed; its name is printed, and is the name of the field in Put requests.
+        message: the type of one setting.
+        requests: types of the Put and the Delete request.
         list_help, apply_help, delete_help: what the commands do; each begins with its short help.
-        matched: names in that answer that apply to something; None: they need not.
+        matched: in the answer of List, the names of settings that match an instance; None: they need not.
     """
 
     kind: Kind

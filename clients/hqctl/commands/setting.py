@@ -40,7 +40,7 @@ def set_(session: HqctlSession, words: tuple[str, ...]) -> None:
 
 
 def _weight_of(given: list[str]) -> int | None:
-    """The weight that is given; None: that it is absent from now on. Raises UsageError."""
+    """The weight that is given; None: `weight=`, which removes it. Raises UsageError."""
     if len(given) != 1:
         raise click.UsageError("give one attribute: weight=NUMBER")
     name, _, value = given[0].partition("=")

@@ -114,7 +114,7 @@ async def _or_error(call: Awaitable[T]) -> T | str:
 
 
 def as_data(facts: Facts, found: list[Finding]) -> dict[str, Any]:
-    """The same as data, for programs."""
+    """The facts and findings as data, for programs."""
     return {
         "findings": [{"what": f.what, "next": f.next, "severe": f.severe} for f in found],
         "instances": {"total": facts.total, "ready": facts.ready, "unknown": sum(one.unknown for one in facts.counts)},

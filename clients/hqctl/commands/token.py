@@ -34,7 +34,7 @@ _SIGNING: Final = ("--key", "--kid", "--subject", "--issuer", "--audience", "--f
 
 
 class TokenGroup(click.Group):
-    """Up to 0.1.0 options right behind `hqctl token` signed a token for all servers."""
+    """Refuses signing options right behind `hqctl token`: up to 0.1.0 that signed a token for all servers."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         if args and args[0].partition("=")[0] in _SIGNING:

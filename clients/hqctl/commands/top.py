@@ -49,7 +49,7 @@ class ServiceRow:
         self.ready += truth(instance.status.ready) == "yes"
         self.unknown += truth(instance.status.ready) == "unknown"
         self.spec_changes += instance.meta.modification_time.seconds >= since_s
-        ready = instance.status.ready  # unknown: it never changed, its time is the creation's
+        ready = instance.status.ready  # if unknown, it never changed: the time is the creation's
         self.ready_changes += bool(ready.status) and ready.last_transition_time.seconds >= since_s
 
     def row(self) -> list[str]:

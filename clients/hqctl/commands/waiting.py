@@ -27,10 +27,10 @@ class ReachedInstances:
     """Which instances have reached the goal.
 
     Attributes:
-        holds: the state that is waited for; None: that they are gone.
+        holds: whether an instance is in the state that is waited for; None: instances shall be gone.
         named: ids that are waited for; empty: all that the watch shows.
-        met: those that have reached it.
-        trouble: why there is no news from HQ at the moment, so that all this may be stale; empty: there is.
+        met: instances that have reached the goal.
+        trouble: why there is no news from HQ at the moment, so that all this may be stale; empty: there is news.
         anything: at least one instance was shown.
     """
 
@@ -64,7 +64,7 @@ class ReachedInstances:
         return {**dict.fromkeys(absent, ABSENT), **waiting}
 
     def is_done(self) -> bool:
-        """Whether every location is fully known and every instance has reached the goal. None at all are not ready."""
+        """Whether every location is fully known and every instance has reached the goal. Without any instance: no."""
         something = self.holds is None or bool(self.shown.instances)
         return self.shown.is_whole and something and not self.missing()
 
@@ -82,7 +82,7 @@ class ReachedInstances:
         return is_new
 
     def _apply_event(self, event: pb.WatchEvent) -> str:
-        """The id of the one that has just reached the goal; empty: none has."""
+        """The id of the instance that has just reached the goal; empty: none has."""
         if event.HasField("put"):
             return event.put.meta.id if self._record_instance(event.put) else ""
         gone = event.delete if event.HasField("delete") else event.left
@@ -107,7 +107,7 @@ class Goal(click.ParamType["Goal"]):
     ) -> None:
         self.word = word
         self.pending = pending or f"not {word} yet"  # what to print for those that have not reached it
-        self.holds = holds  # None: that it is gone
+        self.holds = holds  # None: instances shall be gone
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Goal:
         word, _, detail = str(value).partition("=")
