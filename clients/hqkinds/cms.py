@@ -16,7 +16,7 @@ _STATUS: Final = {
 
 
 def _budgets(answer: pb.ListBudgetsResponse) -> list[pb.BudgetState]:
-    """Also those that no instance matches, by name."""
+    """All budgets, by name, also those that no instance matches."""
     counted = {state.name for state in answer.state}
     idle = [pb.BudgetState(name=one.name, rule=_rule(one)) for one in answer.budget if one.name not in counted]
     return sorted([*answer.state, *idle], key=lambda state: state.name)

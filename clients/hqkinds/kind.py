@@ -32,8 +32,8 @@ class Kind:
     Attributes:
         name, plural: as people write it.
         controller: whose it is: "cms" or "walle".
-        request: asks for all of them; its call is named like it.
-        items: those in the answer.
+        request: asks for all objects; the call has its name, without "Request".
+        items: the objects in an answer.
         columns: of its table; the first is the name of an item.
     """
 

@@ -57,7 +57,7 @@ class SharedTools:
 
 @dataclass(frozen=True, slots=True)
 class SupervisedDirectory:
-    """A directory that is locked by us, with its supervisor and where that reports to."""
+    """A directory that is locked by us, with its supervisor and the sink of its reports."""
 
     layout: Layout
     supervisor: Supervisor

@@ -88,7 +88,7 @@ class Cancel:
 def start_in_own_thread(work: Callable[[], T]) -> asyncio.Future[T]:
     """Do `work` in a thread of its own.
 
-    In a pool, the work of one instance that hangs on a dead mount would hold up that of all others, and the end of us.
+    In a pool, work that hangs on a dead mount would hold up the work of all other instances, and the end of us.
     """
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()

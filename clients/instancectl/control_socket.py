@@ -103,7 +103,7 @@ async def ask(socket: Path, kind: str) -> Any:
 
 
 async def ask_until(asking: Callable[[], Awaitable[Any]], is_good: Callable[[Any], bool], wait_s: float) -> Any:
-    """Ask again and again until the answer is good or the time is up: then the last one; None: nobody answers."""
+    """Ask until the answer is good or the time is up; return the last answer. None: nobody answered."""
     loop = asyncio.get_running_loop()
     ends = loop.time() + wait_s
     while True:

@@ -14,7 +14,7 @@ def write_atomically(path: Path, content: bytes, *, mode: int = 0o600, owner: tu
     """Put `content` at `path`, replacing what is there. Readers never see part of it, nor a mode wider than `mode`.
 
     Args:
-        owner: uid and gid, -1 for the writer's own; None: both.
+        owner: uid and gid, -1 for the writer's own; None: the writer's for both.
 
     Raises:
         OSError: nothing was changed.

@@ -26,10 +26,10 @@ class Housekeeping:
         self._store = ContentStore(layout.store)
 
     def claim(self, desired: Desired) -> None:
-        """Claim the directory for this instance. A mistyped name must not make us remove another one's files.
+        """Claim the directory for this instance. A mistyped name must not make us remove another instance's files.
 
         Raises:
-            WrongDirectory: it is another one's.
+            WrongDirectory: it is another instance's.
         """
         owner, mine = self._state.state.belongs_to, (desired.instance_id, desired.node)
         if owner == ("", ""):

@@ -103,7 +103,7 @@ class Installs:
         self._all.pop(key, None)
 
     def forget(self) -> None:
-        """Everything was removed."""
+        """Forget all revisions: everything was removed."""
         self._all.clear()
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 
 DEFAULT_TIMEOUT_S: Final = 600.0
-_SPREAD: Final = 0.2  # of the wait, at random: all supervisors of one or many nodes lose it at the same moment
+_SPREAD: Final = 0.2  # of the wait, at random: supervisors of one or many nodes lose host agents at the same moment
 _LOOK_AGAIN_S: Final = 5.0  # at most, between two probes of a host agent that is away
 
 

@@ -182,7 +182,7 @@ class NodeSettings:
 
     @property
     def own_directory(self) -> Path:
-        """The agent's own."""
+        """The agent's own directory."""
         return node_socket_of(self.run.directory).parent
 
     @property

@@ -54,7 +54,7 @@ class RunningChild:
 
 @dataclass(frozen=True, slots=True)
 class EndedContainer:
-    """A container that ended and is not started again, as long as the machine is not.
+    """A container that ended and is not started again before the next boot.
 
     Attributes:
         end: its ContainerTerminated as JSON.
@@ -146,7 +146,7 @@ class StateFile:
             self._try_to_save()
 
     def forget(self) -> None:
-        """The instance is gone."""
+        """Remove the state: the instance is gone."""
         self.state = SupervisorState(owner=self.state.owner)
         self._path.unlink(missing_ok=True)
 
@@ -182,7 +182,7 @@ def _to_json(state: SupervisorState) -> dict[str, Any]:
     }
 
 
-# Release 0.1.0 takes over from us on the way back, and refuses a child with a field that it does not know.
+# After a downgrade release 0.1.0 takes over from us, and refuses a child with a field that it does not know.
 _CHECKS = ("is_ready", "failed_checks", "has_begun", "is_up", "strikes", "stop_signal", "isolation")
 
 

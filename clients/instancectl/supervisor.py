@@ -122,7 +122,7 @@ class Supervisor:
     # --- what is wanted ---------------------------------------------------------------------------------------------
 
     async def _take(self, asked: DesiredUpdate, sink: StatusSink) -> None:
-        """Make it the wanted state."""
+        """Make an update the wanted state."""
         new, old = asked.desired, self.desired
         self._house.claim(new)
         if asked.afresh:

@@ -46,9 +46,9 @@ def revision_to_keep(records: Iterable[ContainerRecord], desired: Desired) -> Re
 
 
 def spec_to_adopt_by(records: Collection[ContainerRecord], last_good: Desired | None, new: Desired) -> Desired:
-    """The specification that what runs was started from, as far as it is known.
+    """The specification by which to adopt: the last good copy, if it wants any of the processes, else the new one.
 
-    By the earlier one, so that what changed meanwhile ends as it would have if we had been there: drained.
+    So a process that is no longer wanted as it is gets drained, as if we had been there when that changed.
     """
     return last_good if last_good is not None and revision_to_keep(records, last_good) else new
 
@@ -62,7 +62,7 @@ class TakenOver(NamedTuple):
 
 
 async def take_over(state: StateFile, desired: Desired, children: Children) -> TakenOver:
-    """Find what runs of the revision that is wanted; all other processes of ours have been ended."""
+    """Find the running processes of the revision that is wanted, and end all others that we left."""
     records = known_containers(state.state)
     key = revision_to_keep(records, desired)
     kept: Found = {}

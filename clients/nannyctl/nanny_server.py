@@ -73,7 +73,7 @@ _SERVERLESS = (
 
 
 def without_server(function: F) -> F:
-    """Add the options of the time when the commands rolled out by themselves."""
+    """Add the options of the time before there was a server: each is refused, with what to do instead."""
     valued = gone_option("--service", "--from", "--to", "--timeout-ready", instead=_SERVERLESS)
     return valued(gone_option("--partial", "--at-once", instead=_SERVERLESS, is_flag=True)(function))
 

@@ -40,7 +40,7 @@ class Facts:
 
     Attributes:
         counts: by service.
-        proofs: how memory proves itself, by the address of each replica that says so.
+        proofs: what each replica says of the check of its memory, by its address.
         refused: why AdminService did not answer: a gateway has none.
     """
 
@@ -80,7 +80,7 @@ FILLING = 0.8  # of a limit
 
 
 def findings(facts: Facts, now_s: float) -> list[Finding]:
-    """The severe ones first."""
+    """All findings, the severe ones first."""
     found = [
         *_servers(facts),
         *_sources(facts),
@@ -297,7 +297,7 @@ def _instances(facts: Facts, now_s: float) -> Iterator[Finding]:
 
 
 def _not_ready(facts: Facts) -> Iterator[Finding]:
-    """A problem only if there are many: some are always starting or stopping. What was stopped does not lack."""
+    """A problem only if there are many: some are always starting or stopping. Those stopped on purpose do not count."""
     lacking = sum(map(_lacking, facts.counts))
     if not lacking:
         return

@@ -109,8 +109,8 @@ def endpoints(instance: instance_pb2.Instance) -> str:
 
 
 def weight(instance: instance_pb2.Instance) -> str:
-    """Its share of new traffic, given or not."""
-    from hqclient.discovery.endpoint import DEFAULT_WEIGHT  # with gRPC
+    """Its share of new traffic; if none is given, the default."""
+    from hqclient.discovery.endpoint import DEFAULT_WEIGHT  # imports gRPC
 
     return str(instance.spec.weight if instance.spec.HasField("weight") else DEFAULT_WEIGHT)
 

@@ -47,7 +47,7 @@ class WatchLines:
         self._snapshot = snapshot
         self._readiness: dict[Key, str] = {}  # of all known instances
         self._spans_clusters = False
-        self._broken = False  # and reported as such
+        self._broken = False  # without a stream, and reported as such
         self._widths = [16, 11, 6]  # of id, readiness, revision: the widest so far
 
     def of(self, item: watch_items.WatchItem) -> Iterator[tuple[str, str]]:

@@ -60,7 +60,7 @@ class Checker:
         """Whether one check passes within its time. A port that was not allocated does not pass.
 
         Args:
-            limits: prepares those of a command; may raise OSError.
+            limits: prepares the limits of a command; may raise OSError.
         """
         if check.WhichOneof("check") == "exec":
             return await self._runs(check, environment, timeout_s, limits)
@@ -97,7 +97,7 @@ class Checker:
         return True
 
     async def _answers(self, port: str, path: str) -> bool:
-        if not _is_path(path):  # an older HQ takes any: it could be another request to whoever listens there
+        if not _is_path(path):  # an older HQ accepts any text, which could be another request
             return False
         reader, writer = await self._connect(port)
         try:
@@ -120,7 +120,7 @@ class Checker:
             return bool(answer.status == health_pb2.HealthCheckResponse.SERVING)
 
     async def _connect(self, port: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """To the first address of the instance that answers: what was looked at is connected to. Raises OSError."""
+        """Connect to the instance's first address that answers, without resolving it once more. Raises OSError."""
         number = self._desired.port(port)
         if number is None:
             raise ConnectionRefusedError(f"no port {port} was allocated")
@@ -135,7 +135,10 @@ class Checker:
         raise failure
 
     async def _addresses(self, host: str, number: int) -> list[str]:
-        """Raises OSError. A name that nobody answers for takes one thread, and none of other instances' addresses."""
+        """A host's addresses. A name that cannot be resolved keeps one thread busy, however many checks ask for it.
+
+        Raises OSError.
+        """
         try:
             return [str(ipaddress.ip_address(host))]
         except ValueError:

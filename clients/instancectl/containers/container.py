@@ -77,9 +77,9 @@ class SupervisedContainer:
         return self._says.was_ready
 
     def start(self, adopted: AdoptedChild | EndedContainer | None = None) -> None:
-        """Begin. An adopted process that was ready is said to be ready at once, and until its checks fail.
+        """Begin. An adopted process that was ready is reported as ready at once, and until its checks fail.
 
-        What ended for good under an earlier supervisor has ended.
+        A container that ended for good under an earlier supervisor is not started again.
         """
         if isinstance(adopted, EndedContainer):
             self._says.set_restart_count(adopted.restarts)
@@ -166,7 +166,7 @@ class SupervisedContainer:
             self._resume_status(record)
         async with self._background_watch(child, record):
             how = await child.wait()
-        # A process that daemonizes has ended: restarted, what it left in the background would run twice.
+        # A process that daemonizes has ended, too: what it left in the background is killed, or it would run twice.
         reason = self._fault.reason if self._fault else how.reason
         if child.grip.ran_out_of_memory():
             reason = "OOMKilled"
@@ -245,7 +245,7 @@ class SupervisedContainer:
         )
 
     def _record_final_end(self) -> None:
-        """It is not started again, not by a successor either."""
+        """Record that it is not to be started again, by a later supervisor either."""
         self._shop.state.add_ended(
             EndedContainer(
                 revision=self.blueprint.key,
@@ -273,7 +273,7 @@ class SupervisedContainer:
         try:
             yield
         finally:
-            if not child.is_stopping:  # else a check said so, and what is left of its group has the grace
+            if not child.is_stopping:  # else the watch stops it, and the rest of its group has the grace
                 task.cancel()
             # `await task` would mistake our own cancellation for the task's: a container being stopped would restart.
             await asyncio.wait({task})
@@ -295,7 +295,7 @@ class SupervisedContainer:
     async def _run_start_hook(self) -> ContainerFault | None:
         self.is_in_start_hook = True
         outcome = await self._hook(self._container.post_start, "start hook")
-        self.is_in_start_hook = False  # not if it was cut off
+        self.is_in_start_hook = False  # stays True if the hook was cut off
         if outcome is None or not outcome.succeeded:
             if outcome is not None and outcome.timed_out:
                 return ContainerFault("StartHookTimedOut", "the start hook timed out")

@@ -50,7 +50,7 @@ class ContainerChecks:
         self._set_ready = set_ready
 
     async def watch(self, child: Child, record: RunningChild | None) -> ContainerFault | None:
-        """Check for as long as the process lives; return why it has to be stopped. None: nothing can say so.
+        """Check for as long as the process lives; return why it has to be stopped. None: no check can find that out.
 
         Args:
             record: what an earlier supervisor found out.
@@ -106,7 +106,7 @@ class ContainerChecks:
         await self._repeat(_READINESS, check, record, take)
 
     async def _wait_for_initial_delay(self, check: ReadinessCheck, child: Child) -> None:
-        """It counts from the start of the process, whichever supervisor started it."""
+        """Wait for the delay, which counts from the start of the process, whichever supervisor started it."""
         await self._shop.clock.sleep(max(0.0, rhythm(check).initial_delay_s - procfs.age_s(child.identity)))
 
     async def _repeat(

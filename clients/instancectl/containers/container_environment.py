@@ -17,7 +17,7 @@ class ContainerEnvironment:
     def __init__(self, blueprint: Blueprint, workshop: Workshop) -> None:
         self._blueprint = blueprint
         self._shop = workshop
-        self._of_process: dict[str, str] | None = None  # unknown of an adopted one
+        self._of_process: dict[str, str] | None = None  # of an adopted process: unknown
         self._lacks_secrets = False
 
     async def for_process(self) -> dict[str, str]:

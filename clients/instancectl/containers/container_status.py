@@ -35,14 +35,14 @@ class StatusKeeper:
         self.message.restart_count = times
 
     def set_waiting(self, reason: str, text: str) -> None:
-        """Not running, for a reason in CamelCase."""
+        """Show it as not running, for a reason in CamelCase."""
         self.message.ready = False
         self.message.state.Clear()
         self.message.state.waiting.reason, self.message.state.waiting.message = reason, text
         self._changed()
 
     def set_running(self, since_wall_s: float, *, ready: bool) -> None:
-        """It runs."""
+        """Show it as running."""
         self._started_wall_s = since_wall_s
         self.was_ready |= ready
         self.message.ready = ready
@@ -57,7 +57,7 @@ class StatusKeeper:
             self._changed()
 
     def set_terminated(self, how: ProcessExit, reason: str, text: str, output: str = "") -> None:
-        """It ended; that is also kept as the last termination."""
+        """Show it as ended, and keep that as the last termination."""
         end = ContainerTerminated(
             exit_code=how.code or 0,
             signal=how.signal or 0,
@@ -70,7 +70,7 @@ class StatusKeeper:
         self.set_ended(end)
 
     def set_ended(self, end: ContainerTerminated) -> None:
-        """The same, as it was recorded."""
+        """The same, with an end that was recorded."""
         self.message.ready = False
         self.message.state.CopyFrom(ContainerState(terminated=end))
         self.message.last_termination.CopyFrom(end)

@@ -39,7 +39,7 @@ class Restarts:
         """Seconds to wait before the next start; None: no restart. A failed start (no `end`) is always retried.
 
         Args:
-            has_fault: it was stopped because it hung or did not start, so that it ended well says nothing.
+            has_fault: it was stopped because it hung or did not start, so an exit code of 0 is no success.
         """
         if end is not None and not self._starts_again(end, has_fault):
             return None

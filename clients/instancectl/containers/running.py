@@ -19,7 +19,7 @@ class RunningContainers:
 
     Attributes:
         leaving: why it is not ready from now on; None: it is not being stopped.
-        spec_version: of the newest specification that what runs was started from.
+        spec_version: of the specification that the containers were started from; the newest, if they differ.
     """
 
     def __init__(self, key: RevisionContentKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
@@ -72,7 +72,7 @@ class RunningContainers:
             self._begin(known[name], record)
 
     def update(self, revision: InstanceRevision, desired: Desired) -> None:
-        """The wanted processes may have changed, but not the files: replace those that differ, leave the rest alone."""
+        """Replace the containers that differ from a specification with the same files; leave the others alone."""
         wanted = blueprints(self.key, revision, desired)
         for name in {**self._containers, **wanted}:
             container, blueprint = self._containers.get(name), wanted.get(name)
@@ -85,7 +85,7 @@ class RunningContainers:
                 self._replacing[name] = asyncio.create_task(self._replace(container, blueprint, drain_s))
 
     def begin_stop(self) -> None:
-        """It is going to be stopped: say how far it had come."""
+        """Set `leaving`, by how far the containers had come; call `stop` next."""
         containers = [each for each in self.containers if not conditions.has_completed(each.status)]
         if any(each.is_in_start_hook for each in containers):
             self.leaving = conditions.HOOK_CANCELLED

@@ -68,12 +68,12 @@ class Workshop:
     rng: random.Random
 
     def grip(self, blueprint: Blueprint, script: str = "") -> Grip:
-        """The limits of a container, or of a hook or check of it: those of the container once more. Raises OSError.
+        """The limits of a container; a hook or check of it gets the same amounts once more. Raises OSError.
 
-        They are apart, so that a stop hook outlives what it stops, and no check takes the memory of what it checks.
+        So a stop hook outlives what it stops, and no check takes the memory of what it checks.
 
         Args:
-            script: which one of the container; one at a time. Empty: the container itself.
+            script: the kind of hook or check, of which one runs at a time. Empty: the container itself.
         """
         container = blueprint.container
         name = "/".join((blueprint.key.digest, container.name, *filter(None, (script,))))

@@ -1,4 +1,4 @@
-"""The members of archives (tar, zip), read one by one and not believed: who writes them checks them. Blocking."""
+"""The members of archives (tar, zip), read one by one, unchecked: `unpacking.py` checks them. Blocking."""
 
 from __future__ import annotations
 

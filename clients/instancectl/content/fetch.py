@@ -53,10 +53,10 @@ ANYWHERE = Sources()
 def fetch(url: str, into: Path, what: str, cancel: Cancel, sources: Sources = ANYWHERE) -> None:
     """Write the content to `into`. HTTP is tried three times; a server may be silent for 30 s.
 
-    What not everybody may read at its source is for the owner alone here, too (`is_public`).
+    A file that not everybody may read at its source is readable for the owner alone here, too (`is_public`).
 
     Raises:
-        PrepareFailed: names `what` and the address, without what may be credentials in it or in one it led to.
+        PrepareFailed: names `what` and the address, without credentials that this or a redirect may contain.
         Cancelled: `cancel` was set.
     """
     for tries_left in reversed(range(_TRIES)):
@@ -103,7 +103,7 @@ def is_public(content: Path) -> bool:
 
 
 def local_path(url: str, file_root: Path | None, what: str) -> Path | None:
-    """The path of a `file:` address; None: it is another one. Raises PrepareFailed: it is not below `file_root`."""
+    """The path of a `file:` address; None: it has another scheme. Raises PrepareFailed: not below `file_root`."""
     parts = urllib.parse.urlsplit(url)
     if parts.scheme.lower() != "file":
         return None
@@ -141,7 +141,7 @@ def _open_local(path: Path, file_root: Path, what: str) -> BinaryIO:
         PrepareFailed: it is elsewhere, or not a regular file.
         OSError: it cannot be opened.
     """
-    # Not opened for reading before it is known what it is: opening a device may do something.
+    # Opened for reading only once it is known to be a file: opening a device may have effects.
     place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         opened = Path(f"/proc/self/fd/{place}")
@@ -218,7 +218,7 @@ class ContentStore:
                 path.unlink(missing_ok=True)
 
     def _has(self, digest: str) -> bool:
-        """It is here and is still what it was; damaged content is removed."""
+        """Whether the content is here and intact; damaged content is removed."""
         path = self.path(digest)
         if not path.is_file():
             return False

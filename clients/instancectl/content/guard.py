@@ -23,7 +23,7 @@ class Guard(Protocol):
 
 
 class NoGuard:
-    """Processes are started as we are: for who is confined already, by a unit or a container of its own."""
+    """Starts processes unconfined, as our own user: for a supervisor that a unit or a container confines already."""
 
     def confinement(self, desired: Desired, container: Container | None, cwd: Path) -> Confinement:
         if is_isolation_required(container):
@@ -40,5 +40,5 @@ class IsolationUnavailable(PrepareFailed):
 
 
 def is_isolation_required(container: Container | None) -> bool:
-    """Whether it must be kept apart to start."""
+    """Whether the container may start only if it is kept apart."""
     return container is not None and container.isolation == instance_pb2.ISOLATION_REQUIRED

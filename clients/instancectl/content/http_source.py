@@ -1,8 +1,8 @@
 """Opens http(s) addresses that a specification names: whoever may deploy a service chooses them. Blocking.
 
 Addresses of this machine and its link (loopback, 169.254.0.0/16 with its metadata services, ...) are opened only where
-the operator names them: what listens there often trusts whoever reaches it. A name is resolved once, and what was
-checked is what is connected to. Redirects are followed at the same host only, never from https to http.
+the operator names them: what listens there often trusts whoever reaches it. A name is resolved once, and the address
+that was checked is connected to. Redirects are followed at the same host only, never from https to http.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _PORTS: Final = {"http": 80, "https": 443}
 
 
 class NotOpened(OSError):
-    """It may not be opened, whenever it is tried; the message says why."""
+    """The address may not be opened, so trying again is of no use; the message says why."""
 
 
 def http_opener(cancel: Cancel, named: Sequence[IpNetwork] = ()) -> urllib.request.OpenerDirector:
@@ -82,7 +82,7 @@ class _SameHost(urllib.request.HTTPRedirectHandler):
         here, there = urllib.parse.urlsplit(req.full_url), urllib.parse.urlsplit(newurl)
         is_upgrade = (here.scheme, there.scheme) == ("http", "https") and there.port in (None, 443)
         if here.hostname != there.hostname or not (_origin(here) == _origin(there) or is_upgrade):
-            # It does not say where to: that may hold credentials.
+            # The message does not name the target, which may hold credentials.
             reason = "it redirects to another host, port or scheme, which is not followed: name the final address"
             raise urllib.error.URLError(NotOpened(reason))
         return super().redirect_request(req, fp, code, msg, headers, newurl)
@@ -114,7 +114,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _way(req: urllib.request.Request, connect: Connect) -> Connect:
-    """A proxy is the operator's choice, and decides what it connects to."""
+    """How to connect: to a proxy without a check, as it is the operator's choice, and itself decides where to."""
     is_proxied = req.has_proxy() or getattr(req, "_tunnel_host", None)
     return socket.create_connection if is_proxied else connect
 

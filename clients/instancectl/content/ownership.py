@@ -13,8 +13,8 @@ from instancectl.processes.confinement import ProcessUser
 def give(trees: Iterable[Path], user: ProcessUser, former_uid: int | None = None) -> None:
     """Give what is ours, or a former user's, below these directories to a user; they are closed to everybody else.
 
-    The top is given last: its owner says that it is done, so a crash in the middle is made up for, and a second call is
-    cheap. What belongs to others already stays theirs, and so do files with several names: some may lie elsewhere.
+    The top is given last: its owner shows that all is done, so a call after a crash completes the work, and any further
+    call is cheap. Files of others stay theirs; files with several names stay as they are: some may lie elsewhere.
 
     Raises:
         OSError: a tree cannot be given; nothing may be started.

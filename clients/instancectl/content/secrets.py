@@ -74,7 +74,7 @@ class CommandProvider:
     async def value(self, secret: SecretDescriptor, service: str) -> bytes:
         asked = [*self._command, secret.id, secret.key, secret.version]
         if any(word.startswith("-") or "\0" in word for word in (secret.id, secret.key, secret.version)):
-            # An older HQ takes them. Whoever deploys a service would give the command, which has a credential, options.
+            # An older HQ accepts these. They would be options of the command, which has a credential.
             raise SecretMissing(secret, "its id, key or version begins with a dash, or contains NUL")
         try:
             outcome = await self._commands.capture(

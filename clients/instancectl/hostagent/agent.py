@@ -61,7 +61,7 @@ class HostAgent:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         if len(bytes(self._path)) > _MOST_PATH:
             raise OSError(f"{self._path}: socket paths have at most {_MOST_PATH} bytes; choose a shorter --socket")
-        # A second one listening there would replace the socket, and the first would lose its clients unnoticed.
+        # A second host agent listening there would replace the socket, and the first would lose its clients unnoticed.
         with hold_lock(self._path.with_name(f"{self._path.name}.lock"), f"{self._path} is served by a host agent"):
             _make_way(self._path)
             await self._serve(ending)

@@ -108,7 +108,7 @@ class HostAgentCalls:
         ]
 
     def _report_answer(self, result: pb.ReportResult, answer: pb.ReportStatusesResponse) -> pb.ReportStatusResponse:
-        """When its supervisor reports next; an older HQ has said it only of all."""
+        """The answer for one report: when its supervisor reports next. An older HQ says that for the whole batch."""
         hint = result.next_report_in if result.HasField("next_report_in") else answer.next_report_in
         told = pb.ReportStatusResponse()
         told.next_report_in.FromMilliseconds(round(self._rhythm.next_s(hint.ToTimedelta().total_seconds()) * 1000))

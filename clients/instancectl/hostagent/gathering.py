@@ -42,8 +42,8 @@ class Placed(NamedTuple):
 class Gathering:
     """Batches messages that arrive within `linger_s` of one another; each revision has at most one message in flight.
 
-    A busy machine hands over late what many supervisors send at one moment: so a batch waits while more come, for ten
-    times `linger_s` at most.
+    On a busy machine, messages that were sent at one moment arrive one after the other: so a batch waits while more
+    come, for ten times `linger_s` at most.
     """
 
     def __init__(self, send: Send, read: Read, clock: Clock, linger_s: float) -> None:
@@ -161,7 +161,7 @@ class ReportRhythm:
     """When the supervisors of a node report next: all at the same moment, so that their heartbeats share one call.
 
     A supervisor may be told an earlier time than HQ said, never a later one. Those asked to report at intervals that
-    differ by more than a factor of two have moments of their own: the rare ones need not be as busy as the others.
+    differ by more than a factor of two have moments of their own, so that long intervals stay long.
     """
 
     def __init__(self, clock: Clock) -> None:

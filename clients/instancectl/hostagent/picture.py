@@ -25,7 +25,7 @@ _FIRST_BACKOFF_S: Final = 0.1
 _MAX_BACKOFF_S: Final = 10.0
 _RENEW_S: Final = 1_800.0  # about so long after a snapshot another one is taken: nothing that was lost stays lost
 _MOST_WAITING: Final = 1_000  # messages of one watch
-# Resuming with it brings a snapshot: only the newest state is kept.
+# Resuming with this token brings a snapshot, as only the newest state is kept.
 _TOKEN: Final = "host-agent"
 _VOID: Final = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE)
 
@@ -94,7 +94,7 @@ class NodeInstances:
         return frozenset(self._instances) if self._complete.is_set() else None
 
     def subscribe(self, on_change: Callable[[], None]) -> None:
-        """Call this, which must not fail, when an instance came or went."""
+        """Call `on_change`, which must not fail, when an instance came or went."""
         self._on_change = on_change
 
     async def run(self) -> None:
@@ -213,7 +213,7 @@ class NodeInstances:
             self._on_change()
 
     def _show(self, watcher: _SupervisorWatch) -> None:
-        """A snapshot."""
+        """Send a watcher a snapshot."""
         for name in sorted(watcher.ids & self._instances.keys()):
             put = pb.WatchEvent(put=self._instances[name], version=self._instances[name].meta.version)
             watcher.push(self._message(pb.WATCH_KIND_SNAPSHOT, [put]))

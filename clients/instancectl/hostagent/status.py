@@ -71,7 +71,7 @@ def _ask(path: Path) -> Any:
 
 
 class _Last(NamedTuple):
-    """A report: when it was answered, and how; empty: it was taken."""
+    """A report: when it was answered, and why it was refused (empty: it was not)."""
 
     at: float
     installed: str
@@ -86,7 +86,7 @@ class LatestReports:
         self._last: dict[tuple[str, str], _Last] = {}  # the oldest is first
 
     def note(self, report: pb.ReportStatusRequest, refused: str, now: float) -> None:
-        """A report was answered."""
+        """Keep a report that was answered; `refused`: why, empty: it was accepted."""
         revision, key = report.revision, (report.instance_id, report.revision.id)
         if max(map(len, key)) > _LONGEST:
             return

@@ -34,7 +34,7 @@ _PROBE_S: Final = 2.0
 
 
 class UpstreamError(Exception):
-    """A call to HQ failed; one for all whose messages were in it.
+    """A call to HQ failed: one error for all callers whose messages were in it.
 
     Attributes:
         error: the decoded error.

@@ -1,4 +1,4 @@
-"""Absences en masse wait: that HQ lists many instances no longer may be a mistake, in HQ or of a person."""
+"""Many instances that HQ lists no longer do not end at once: it may be a mistake, in HQ or of a person."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def seconds_since_boot() -> float:
 class AbsenceGate:
     """Says whether an instance that HQ does not know any more may end now.
 
-    More than a fifth of the node's instances within a minute, and at least three, wait for `confirm`, or for ten
-    minutes; what ended before the mass was known has ended. The waiting is on disk, for this boot.
+    If more than a fifth of the node's instances vanish within a minute, and at least three, they wait for `confirm`, or
+    for ten minutes, except those that have ended by then. Since when they wait is on disk, for this boot.
 
     Args:
         instances: those supervised now.
@@ -56,12 +56,12 @@ class AbsenceGate:
         return sorted(self._held)
 
     def confirm(self) -> None:
-        """Let those end that wait, and those that follow within a minute."""
+        """Let the instances that wait end, and those that vanish in the next minute."""
         self._confirmed_at = self._now()
         self._held.clear()
 
     def admit(self, instance_id: str) -> str:
-        """Whether an absent instance may end: empty; or why it has to wait."""
+        """Why an absent instance has to wait; empty: it may end."""
         now = self._now()
         if instance_id not in self._absent_since:
             self._absent_since[instance_id] = now
@@ -79,14 +79,14 @@ class AbsenceGate:
         )
 
     def note_presence(self, instance_id: str) -> None:
-        """HQ knows it."""
+        """Forget its absence: HQ knows it."""
         self._held.discard(instance_id)
         if self._absent_since.pop(instance_id, None) is not None:
             self._save()
 
     def _is_mass(self, instance_id: str, now: float) -> bool:
         if instance_id in self._held and self._listed() is not None and len(self._held) >= _AT_LEAST:
-            return True  # it was part of one, which may have begun more than a minute ago
+            return True  # it was held as part of a mass, which may have begun before the window
         supervised, listed = frozenset(self._instances()), self._listed()
         if listed is None:  # how many are absent is not known yet
             return True

@@ -106,7 +106,7 @@ class NodeAgent:
         return sorted(path.name for path in root.iterdir() if Layout.at(path).last_good.exists())
 
     def _update(self) -> None:
-        """Begin what came, drop what is gone. What HQ no longer lists ends by itself: its supervisor asks HQ."""
+        """Begin new instances, drop ended ones. Those that HQ no longer lists end by themselves: they ask HQ."""
         for instance_id in [name for name, task in self._tasks.items() if task.done()]:
             del self._tasks[instance_id], self.instances[instance_id]
         ids = self._host_agent.instances.ids
@@ -124,7 +124,7 @@ class NodeAgent:
         task.add_done_callback(lambda _: self._wake.set())
 
     async def _leave(self) -> None:
-        """End the instances; or only say the last words, because then this process ends and leaves them as they are."""
+        """End the instances; or, if they are to run on, only report the last news: this process ends next."""
         instances = list(self.instances.values())
         if self._settings.stops_at_end:
             for instance in instances:
@@ -163,7 +163,7 @@ async def run_node(settings: NodeSettings) -> None:
         )
         await agent.run()
         if not settings.stops_at_end:
-            # Anything more would stop what runs or be undone by it: this is how a killed agent ends, too.
+            # Leaving the contexts would stop what runs: end here, as a killed agent does.
             logging.shutdown()
             os._exit(0)
 

@@ -36,7 +36,7 @@ class NodeGuard:
 
     Args:
         users: None: we are not root, so everything runs as our own user.
-        chosen: users of services that run as users of the node's own; root among them.
+        chosen: by service, the user of the node that it runs as, perhaps root; other services get one from `users`.
         root: the directory above those of all instances.
     """
 
@@ -52,8 +52,7 @@ class NodeGuard:
         user = self._user(desired, container)
         disks = (Path(disk.path) for disk in desired.allocation.disk if disk.path)
         visible = (self._root / desired.instance_id, *disks)
-        # Root without capabilities can make no namespace. Scripts and checks would get a /tmp that is not the
-        # container's.
+        # Root without capabilities can make no namespace.
         runtime = _PLAIN if user == _ROOT else self._runtime
         what = f"uid {user.uid}" if user else "the agent's own user: it is not root"
         if is_isolation_required(container) and (user in (None, _ROOT) or runtime.name == PlainRuntime.name):
@@ -65,6 +64,7 @@ class NodeGuard:
             former_uid=self._users.uid_of(desired.service) if self._users and user != _ROOT else None,
             is_hardened=True,
             limits=default_limits() if user != _ROOT else {},
+            # Scripts and checks are not wrapped: they would get a /tmp that is not the container's.
             wrapper=runtime.wrapper(cwd, visible) if container is not None else (),
             description=f"{what}, {runtime.name}",
         )

@@ -1,4 +1,4 @@
-"""One instance of the node: supervised until it is gone. What fails in it is tried again, and ends here."""
+"""One instance of the node: supervised until it is gone. Its failures are retried here, and reach no other instance."""
 
 from __future__ import annotations
 

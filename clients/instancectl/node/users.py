@@ -19,7 +19,7 @@ class ServiceUsers:
     """The users of the services that have or had instances here.
 
     Args:
-        owners: who owns files of instances: what is there must not be given to another service if the file is lost.
+        owners: uids of files of instances: even if the file of uids is lost, no other service is given one of these.
     """
 
     def __init__(self, path: Path, uids: UidRange, owners: Iterable[int]) -> None:

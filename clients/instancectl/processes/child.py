@@ -62,7 +62,7 @@ class Child:
         identity: outlives us; recorded before the command starts.
         mark: in the environment of all its descendants.
         is_wrapped: its leader is a runtime, which exits with 128 + N when its command was killed by signal N.
-        is_stopping: the end of it, the leader, does not end its process group: see `stop`.
+        is_stopping: the rest of its process group may outlive it, the leader: see `stop`.
     """
 
     def __init__(self, identity: procfs.ProcessId, mark: str, grip: Grip) -> None:
@@ -120,7 +120,7 @@ class Child:
             self._exit.add_done_callback(lambda _: self.grip.let_go())
 
     def set_exit(self, how: ProcessExit) -> None:
-        """Called by who found out."""
+        """Set how it ended; called by whoever finds out."""
         if self.is_wrapped and how.code is not None and _KILLED < how.code < _KILLED + signal.NSIG:
             how = ProcessExit(signal=how.code - _KILLED)
         if not self._exit.done():

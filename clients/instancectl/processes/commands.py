@@ -74,7 +74,7 @@ class Commands:
     async def capture(
         self, command: Sequence[str], *, cwd: Path, environment: Mapping[str, str], timeout_s: float
     ) -> CommandResult:
-        """The same with its standard output (at most 1 MiB) in the outcome; its stderr is discarded. Raises OSError."""
+        """As `run`, with the standard output (at most 1 MiB) in the result; stderr is discarded. Raises OSError."""
         reader, writer = os.pipe()
         try:
             child = self._children.start(

@@ -1,4 +1,4 @@
-"""Confines the processes of an instance: whose it is, and what keeps it apart from the node and its neighbours."""
+"""Confines the processes of an instance: their user, and what keeps them apart from the node and its neighbours."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ class ProcessUser:
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """How a process is started. Without arguments: as we are, with what we may do.
+    """How a process is started. Without arguments: as our own user, with our rights.
 
     Attributes:
-        user: whose it is; None: ours.
-        former_uid: of the user that its service had before; files of it become the user's.
+        user: the one it runs as; None: our own.
+        former_uid: of the user that its service had before, whose files become the new user's.
         is_hardened: it gains no privileges, has no capabilities and no group but its own; umask 077.
         limits: for the process itself, by number of the resource.
-        wrapper: the command of a runtime that its own command is an argument of.
+        wrapper: the command of a runtime, to put before the process's own.
         description: for `status` and reports.
     """
 
@@ -82,7 +82,7 @@ class BubblewrapRuntime:
         self._root = root
 
     def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
-        # Never --die-with-parent: it is to outlive us. Its own process group is the container's, as without it.
+        # Never --die-with-parent: the process is to outlive us. No session of its own: the process group stays ours.
         hidden = ("--tmpfs", "/tmp", "--tmpfs", str(self._root))  # nosec B108: an empty one of its own
         binds = tuple(word for path in visible for word in ("--bind", str(path), str(path)))
         apart = ("--dev-bind", "/", "/", "--unshare-pid", "--unshare-ipc", "--proc", "/proc")

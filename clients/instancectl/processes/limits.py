@@ -102,7 +102,7 @@ class ProcessLimits:
 
 
 def _pids_of_user(limit: Limit, is_script: bool) -> int:
-    """The limit counts all processes of the user on the node: they may already exceed that of a container."""
+    """The limit of processes; 0: none. It counts all of the user's on the node, which may exceed it from the start."""
     return 0 if is_script and limit.pids <= DEFAULT_PIDS else limit.pids
 
 

@@ -22,7 +22,7 @@ class ProcessId:
     boot_id: str
 
     def exists(self) -> bool:
-        """It is there, and not a zombie."""
+        """Whether the process is there, and not a zombie."""
         found = stat(self.pid)
         return (
             self.boot_id == boot_id()
@@ -90,7 +90,7 @@ def pids_with_mark(mark: str) -> Iterator[int]:
 
 
 def processes_with_mark(beginning: str) -> Iterator[tuple[int, str]]:
-    """The same, each with its whole mark."""
+    """As `pids_with_mark`, each with its whole mark."""
     for pid in pids():
         mark = mark_of(pid)
         if mark.startswith(beginning):

@@ -47,7 +47,7 @@ class ProcessReaper:
         return {child.mark for child, _ in self._alive.values()}
 
     def _reap(self) -> None:
-        """Reap every child that ended. Unless it is being stopped, its group is killed first: its pid is taken yet."""
+        """Reap every child that ended; first kill its group, unless it is being stopped: its pid is not reused yet."""
         while True:
             try:
                 info = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

@@ -109,7 +109,7 @@ class RunningRevision:
     """The running revision and its containers.
 
     Attributes:
-        leaving: it is being stopped: how that is put; None: it is not.
+        leaving: its readiness while it is being stopped; None: it is not.
         ends: the supervisor itself ends.
         spec_version: of the newest specification that it was started from.
     """
@@ -135,7 +135,7 @@ def statuses(
             _installed_verdict(key, revision, installed),
             _ready(key, revision, desired, _installed_verdict(key, revision, installed), stage),
             _containers(key, revision, stage),
-            # What runs acknowledges a specification once it was started from it: by id, as in `_ready`.
+            # A running revision (by id, as in `_ready`) acknowledges the specification that it was started from.
             spec_version=stage.spec_version if stage.key and stage.key.id == key.id else desired.version,
             before=before.get(key.id),
             wall_s=wall_s,

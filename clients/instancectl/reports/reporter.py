@@ -152,7 +152,7 @@ class StatusReporter:
     # --- becoming the reporter --------------------------------------------------------------------------------------
 
     async def _begin(self, subjects: Sequence[ReportSubject]) -> bool:
-        """Become the reporter of each; whether all of it was answered."""
+        """Become the reporter of each subject; return whether HQ answered for all."""
         return all(await asyncio.gather(*map(self._begin_one, subjects)))
 
     async def _begin_one(self, subject: ReportSubject) -> bool:
@@ -219,7 +219,7 @@ class StatusReporter:
         return _ReportOutcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
 
     async def _on_fenced(self, subject: ReportSubject, error: HqApiError) -> None:
-        """Another reporter took over, unless it was a late BeginReporting of our own."""
+        """Stop: another reporter took over. Begin again if it was a late BeginReporting of our own."""
         try:
             holder = await self._holder(subject.id)
         except HqApiError as failure:

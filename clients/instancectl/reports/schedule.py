@@ -15,8 +15,8 @@ class Schedule:
 
     Urgent news waits for neither.
 
-    After a failure the wait grows with the time that it has been failing and never exceeds it, nor the interval:
-    a short outage must not cost more silence than it lasted.
+    After a failure the wait grows with the time since the first failure in a row and never exceeds that time, nor the
+    interval: a short outage must not cost more silence than it lasted.
     """
 
     def __init__(self, interval_s: float, rng: random.Random) -> None:
@@ -32,7 +32,7 @@ class Schedule:
 
     @property
     def failing_since(self) -> float | None:
-        """When the first try began that has had no success after it."""
+        """When the first try began of those that failed since the last success; None: none failed."""
         return self._failing_since
 
     @property
@@ -47,7 +47,7 @@ class Schedule:
         self._at_once |= at_once
 
     def begin_report(self, now: float) -> None:
-        """A report is being sent; it holds all news so far."""
+        """Note that a report is being sent, with all news so far."""
         self._sent_at = now
         self._changed_at = None
         self._at_once = False

@@ -67,7 +67,7 @@ class ReportSubject:
 
     @property
     def is_news(self) -> bool:
-        """Whether HQ has not confirmed that it knows this."""
+        """Whether HQ has not confirmed that it knows the status."""
         return self._content() != self._taken
 
     def begin(self, answer: pb.BeginReportingResponse) -> None:
@@ -78,11 +78,11 @@ class ReportSubject:
         self._taken = None
 
     def begin_again(self) -> None:
-        """Our incarnation is void, although nobody took over."""
+        """Drop our incarnation, which is void: `begin` gives a new one."""
         self._incarnation = 0
 
     def next_report(self) -> pb.ReportStatusRequest:
-        """The report to send now. Tell `taken` if it was."""
+        """The report to send now. Call `record_acceptance` if HQ takes it."""
         content = self._content()
         self._sequence += 1
         report = pb.ReportStatusRequest(

@@ -45,7 +45,7 @@ class InstanceIdentity:
 
 
 def judge_presence(known: InstanceIdentity | None, found: InstanceIdentity) -> Meaning:
-    """HQ has the instance, on this node."""
+    """What it means that HQ has the instance, on this node."""
     if known is None or not known.uid or known.uid == found.uid:
         return Meaning.GO_ON
     # A restored or replaced store gives re-created instances new uids: for us they are the same.
@@ -53,7 +53,7 @@ def judge_presence(known: InstanceIdentity | None, found: InstanceIdentity) -> M
 
 
 def judge_absence(known: InstanceIdentity | None, epoch: str, *, elsewhere: bool) -> Meaning:
-    """HQ has no such instance, or (`elsewhere`) has it on another node; `epoch` is that of the answer."""
+    """What it means that HQ has no such instance, or (`elsewhere`) has it on another node. `epoch`: the answer's."""
     if known is None:
         return Meaning.WAIT
     if known.epoch != epoch:
@@ -65,11 +65,11 @@ class AbsencePolicy(Protocol):
     """Decides when the absence of an instance counts."""
 
     def admit(self, instance_id: str) -> str:
-        """Empty: it counts now; else why not yet."""
+        """Why an absence does not count yet; empty: it counts now."""
         ...
 
     def note_presence(self, instance_id: str) -> None:
-        """HQ knows the instance."""
+        """Note that HQ knows the instance."""
         ...
 
 
@@ -158,7 +158,7 @@ class HqSource:
         return DesiredUpdate(found, afresh=meaning is Meaning.RECREATED)
 
     def _absent(self, said: HqApiError) -> Update:
-        """HQ decided this after a fence; the open question is whether this HQ ever knew the instance."""
+        """Judge an absence. HQ decided it after a fence; but this HQ may never have known the instance."""
         epoch = said.metadata.get("epoch", "")
         meaning = judge_absence(self._identity, epoch, elsewhere=said.reason == "WRONG_NODE")
         match meaning:

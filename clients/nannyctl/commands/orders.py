@@ -63,7 +63,7 @@ def target(
 
 
 _waits = functools.partial(wait_option, default="1h")
-_ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`: earlier ones keep no `roll_back`
+_ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`: orders of earlier versions have no `roll_back`
 
 
 @click.command()
@@ -124,12 +124,12 @@ def _is_roll_back(order: pb.Order) -> bool:
 
 
 def previous_snapshot(service: pb.Service) -> str:
-    """The snapshot that was ACTIVE before the one that is ordered so now; empty: none, or nothing is ordered ACTIVE."""
+    """The snapshot that was ACTIVE before the one with target ACTIVE; empty: none was, or none has this target."""
     active = next((one for one in service.snapshot if one.target == pb.TARGET_ACTIVE), None)
     if active is None:
         return ""
     left = [one for one in service.snapshot if one.target == pb.TARGET_PREPARED and _has_served(one)]
-    # Before a restart the same ran: who goes back wants something else, unless the restart has not come to its end.
+    # A restart has the content of the one before, so do not go back to that, unless the restart is not complete.
     left = [one for one in left if one.current != pb.CURRENT_STATE_PREPARED or _first(one) != _first(active)]
     left.sort(key=lambda one: (one.current == pb.CURRENT_STATE_DEACTIVATE_PENDING, one.current_since.ToNanoseconds()))
     return left[-1].snapshot_id if left else ""
@@ -140,7 +140,7 @@ def _first(one: pb.SnapshotState) -> str:
 
 
 def _has_served(one: pb.SnapshotState) -> bool:
-    """Whether it was ACTIVE, and its files are on the nodes. Of an earlier server only its last order tells that."""
+    """Whether it was ACTIVE, and its files are on the nodes. An earlier server tells that only by its last order."""
     if one.current not in (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATE_PENDING):
         return False
     order = one.order

@@ -103,7 +103,7 @@ async def wait_for_goal(
 
 
 class AtRest:
-    """The goal of who ordered no target: the orders that were open at first are closed, and nothing is under way."""
+    """The goal of a caller without an order: the orders that were open at first are closed, nothing is under way."""
 
     def __init__(self) -> None:
         self._open: Sequence[TargetReached] | None = None
@@ -123,7 +123,7 @@ class AtRest:
 
 
 def stop_result(service: pb.Service) -> WaitResult | None:
-    """The goal of who stopped a service: nothing runs."""
+    """The goal after the order to stop a service: nothing runs."""
     if any(one.target == pb.TARGET_ACTIVE for one in service.snapshot):
         return WaitResult(Exit.SUPERSEDED, f"the stop was superseded; {active_words(service)}")
     return rest_result(service)

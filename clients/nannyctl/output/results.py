@@ -36,7 +36,7 @@ class ProgressLines:
         self._totals[installation] = total
 
     def add_result(self, installation: str, result: Result) -> None:
-        """One of them is final."""
+        """Count one final result."""
         self._done[installation] += 1
         done, total = self._done[installation], self._totals[installation]
         if done * STEPS // total > (done - 1) * STEPS // total:
@@ -56,7 +56,7 @@ class LiveBars:
         self._tasks[installation] = self._bars.add_task(installation, total=total, failed="")
 
     def add_result(self, installation: str, result: Result) -> None:
-        """One of them is final."""
+        """Count one final result."""
         self._failed[installation] += result.failed
         failed = f"{self._failed[installation]} failed" if self._failed[installation] else ""
         self._bars.update(self._tasks[installation], advance=1, failed=failed)  # type: ignore[arg-type]

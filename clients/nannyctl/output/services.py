@@ -35,7 +35,7 @@ def service_words(service: pb.Service) -> str:
 
 
 def show_service(service: pb.Service) -> str:
-    """A service with its tuples and their progress."""
+    """A service with its snapshots and their progress."""
     parts = [service_words(service)]
     if service.snapshot:
         rows = [
@@ -80,7 +80,7 @@ def active_words(service: pb.Service) -> str:
 
 
 def progress_table(state: pb.SnapshotState) -> str:
-    """Locations of one action."""
+    """The progress of a snapshot's action, by location."""
     action = state.action
     done = f", {action.batches_done} batch{'es' * (action.batches_done > 1)} done" if action.batches_done else ""
     task = f", CMS task {action.cms_task}" if action.cms_task else ""
@@ -97,7 +97,7 @@ def progress_table(state: pb.SnapshotState) -> str:
 def judged_lines(
     judged: Sequence[pb.JudgedInstance], *, most: int = _JUDGED_SHOWN, with_output: bool = False
 ) -> list[str]:
-    """A line for each of the latest, and what it printed last."""
+    """A line for each of the latest judged instances; `with_output`: also what it printed last."""
     lines = []
     for one in judged[len(judged) - min(most, len(judged)) :]:
         lines.append(f"{one.verdict}: {one.id} ({one.location}): {one.message}")
@@ -175,7 +175,7 @@ def current_name(state: int) -> str:
 
 
 def target_name(target: int) -> str:
-    """Empty: none."""
+    """The name of a target; empty: none."""
     return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
 
 

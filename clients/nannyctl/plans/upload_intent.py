@@ -70,7 +70,7 @@ class UploadIntent:
         if held is None:
             return PlannedAction(instance_id, PlannedKind.CREATE, None, after, changes, note)
         clears = _clears(held, self.description)
-        if clears and not held.knows_secrets:  # HQ clears them for all revisions that are sent without any
+        if clears and not held.knows_secrets:  # HQ clears those of every revision sent without any
             note = "conflict: it changed while its secret descriptors were read; run it again to clear them"
             return PlannedAction(instance_id, PlannedKind.REFUSED, held, note=note)
         if changes:

@@ -18,7 +18,7 @@ BEHIND_S = 0.1
 
 
 class InstanceReader:
-    """Reads instances of one installation, always after everything acknowledged anywhere.
+    """Reads instances of one installation, always with everything acknowledged before (STRONG).
 
     Attributes:
         missing: locations that a gateway had no answer from, so their instances are missing.
@@ -43,7 +43,7 @@ class InstanceReader:
         return found
 
     async def with_secrets(self, holdings: dict[str, HeldInstance], intent: PlanIntent) -> dict[str, HeldInstance]:
-        """The same, with secret descriptors where the intent needs them."""
+        """`holdings`, with secret descriptors where the intent needs them."""
         wanted = [one for one in holdings.values() if intent.needs_secrets(one)]
         read = await asyncio.gather(*(self._with_secrets(one) for one in wanted))
         return {**holdings, **{one.id: one for one in read if one is not None}}

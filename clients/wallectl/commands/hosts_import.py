@@ -103,7 +103,7 @@ def _print_changes(changes: Sequence[pb.MachineChange], done: Counter[str]) -> N
 
 
 def _with_row(message: str, rows: Sequence[HostRow]) -> str:
-    """The server names the place in its request, or the machine."""
+    """The server's message with the row in the file: it names the place in its request, or the machine."""
     if place := _PLACE.match(message):
         return f"row {rows[int(place[1])].number}: {message[place.end() :]}"
     named = _NAMED.match(message)
