@@ -29,7 +29,7 @@ _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _NO_STORE: Final = (b"cache-control", b"no-store")
 _LATER: Final = (b"retry-after", b"30")
 _EVENTS: Final = (b"content-type", b"text/event-stream")
-MOST_AT_ONCE: Final = 6  # pages of a session, as many as a browser has connections: others' pages come between
+MOST_AT_ONCE: Final = 6  # pages of one session, as many as a browser has connections: further ones wait their turn
 
 
 class App:
@@ -127,7 +127,7 @@ class App:
         return SiteAnswer(303, [(b"location", to), _NO_STORE, *ALWAYS, *jar.headers])
 
     def _to_dialog(self, result: Redirect, jar: Jar) -> SiteAnswer:
-        """Where to go, or the failure, which the dialog itself shows."""
+        """Tell a dialog where to go, or the failure, which it shows itself."""
         if result.failed and not result.to.startswith("/signin"):
             return SiteAnswer(409, [_TEXT, _NO_STORE, *ALWAYS, *jar.headers], result.failed.encode("utf-8", "replace"))
         if result.done or result.failed:
@@ -171,7 +171,7 @@ class App:
             yield b"event: signin\ndata: {}\n\n"
 
     async def _fragments(self, token: str, target: str) -> Fragments:
-        """A page's fragments, for browsers that already show it; none if it is not, or no longer, a page."""
+        """A page's fragments, for browsers that already show it; none if the address is not a page's, or no longer."""
         TOKEN.set(token)
         path, _, query = target.partition("?")
         visit = Visit(path, fields(query.encode("ascii", "ignore")), now_s=self._wall_s(), token=token, target=target)
@@ -191,5 +191,5 @@ def _session(request: SiteRequest, jar: Jar) -> str:
 
 
 def _is_dialog(request: SiteRequest) -> bool:
-    """A dialog of an open page sends its form, and stays open if that fails."""
+    """Whether the form comes from a dialog of an open page, which stays open if the order fails."""
     return request.method == "POST" and b"x-dialog" in request.headers

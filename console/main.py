@@ -37,7 +37,7 @@ _PARTS: Final[Any] = (
     ("CMS", "cms", CmsClient),
     ("Wall-E", "walle", WalleClient),
     ("The recorder", "recorder", HistoryClient),
-)  # flags: as Servers has them
+)  # the second is the flag, and the field of Servers
 _NO_CALLERS: Final = dict.fromkeys(
     ("client_ca", "trust_domain", "grpc_mtls", "jwks", "issuer", "policy", "audit_log"), ""
 )

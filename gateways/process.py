@@ -131,9 +131,9 @@ class DiscoveryGateway:
                 await asyncio.gather(following, return_exceptions=True)
 
     async def _wait_for_a_current_list(self, following: asyncio.Task[None]) -> None:
-        """HQ may have changed since the file was saved, and clients may know it from another gateway: it comes first.
+        """Wait for HQ before showing a saved list: clients may know newer changes from another gateway.
 
-        Only if HQ stays away, the file is shown.
+        If HQ stays away, the saved list is shown.
         """
         with suppress(TimeoutError):
             async with asyncio.timeout(_CURRENT_S):

@@ -49,7 +49,7 @@ def can_compile() -> bool:
 
 
 def advice(*, can_compile: bool) -> str:
-    """How to have the transport in the form that all published figures are of."""
+    """How to get the compiled transport, with which all published figures were measured."""
     if can_compile:
         return "the transport runs from its Python sources; `make compile` makes it as fast as in the container image"
     return (
@@ -78,7 +78,7 @@ def read_stamp() -> dict[str, str]:
 
 
 def interpreter() -> str:
-    """Which Python the environment is made from, and in its place: in a moved folder its scripts break."""
+    """Which Python the environment is made from, and where it is: in a moved folder its scripts break."""
     base = getattr(sys, "_base_executable", sys.executable)
     return f"{PYTHON_VERSION} {Path(base).resolve()} {VENV}"
 

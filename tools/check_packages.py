@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def check_client(wheel: Path, venv: Path) -> None:
-    """It runs with its own dependencies beside it and nothing else."""
+    """Check that hq-client runs with its own dependencies beside it and nothing else."""
     scripts, packages = environment(venv, wheel)
     for requirement in tomllib.loads((CLIENT / "pyproject.toml").read_text())["project"]["dependencies"]:
         copy_with_dependencies(Requirement(requirement).name, packages, set())
@@ -53,7 +53,7 @@ def check_client(wheel: Path, venv: Path) -> None:
 
 
 def check_server(wheels: tuple[Path, ...], venv: Path) -> None:
-    """Every command starts."""
+    """Check that every command starts."""
     scripts, packages = environment(venv, *wheels)
     # A folder named in a .pth file is searched, but its own .pth files (our editable install) are not heeded.
     (packages / "third_party.pth").write_text(sysconfig.get_path("purelib") + "\n")

@@ -48,7 +48,7 @@ def build(scratch: Path) -> Path:
 
 
 def check_use() -> None:
-    """A process that starts now takes what was compiled."""
+    """Exit unless a process that starts now uses the compiled modules."""
     command = [sys.executable, "-c", "import serving.transport.server as one; print(one.__file__)"]
     done = subprocess.run(command, cwd=compiled.ROOT, capture_output=True, text=True, check=False)
     if not done.stdout.strip().endswith(compiled.SUFFIX):

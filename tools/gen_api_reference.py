@@ -78,7 +78,7 @@ PAGES: Final = (
     ),
 )
 
-# Where a file's descriptor keeps the comments of what: numbers of fields in descriptor.proto.
+# Under which numbers a file's descriptor keeps the comments of each kind: fields of descriptor.proto.
 MESSAGE, ENUM, SERVICE = 4, 5, 6
 FIELD, NESTED, METHOD, VALUE = 2, 3, 2, 2
 

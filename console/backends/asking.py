@@ -16,7 +16,7 @@ from serving.auth.audiences import COMMON, audiences_of, how_to_sign
 T = TypeVar("T")
 
 TOKEN: Final[ContextVar[str]] = ContextVar("token", default="")
-"""Whose request this is; set for each one before any server is asked."""
+"""The token of the visitor whose request this is; set for each request before any server is asked."""
 
 CLUSTER: Final[ContextVar[str]] = ContextVar("cluster", default="")
 """Which location is meant, where a gateway serves several."""
@@ -111,7 +111,7 @@ def trouble(server: str, error: HqApiError) -> Trouble:
 
 
 def missing(server: str, flag: str) -> Trouble:
-    """The console was started without it."""
+    """The trouble that the console was started without this server."""
     return Trouble(
         server, "missing", f"{server} is not connected", f"Start the console with {flag} HOST:PORT to see this."
     )

@@ -21,14 +21,14 @@ _ANYWHERE: Final = frozenset(("operator", "admin"))
 
 
 class _Away(Exception):
-    """A page could not be read."""
+    """A page of a list could not be read."""
 
     def __init__(self, trouble: Trouble) -> None:
         self.trouble = trouble
 
 
 class ControllerClient:
-    """One of them."""
+    """Calls to one controller, or to the recorder."""
 
     path: ClassVar[str]
 
@@ -40,7 +40,7 @@ class ControllerClient:
         await self._remote.close()
 
     async def _ask(self, request: Any, response: type[R], wait_s: float | None = None) -> R | Trouble:
-        """The read that this request belongs to."""
+        """Send a read by its request message; return the answer."""
         parse = response.FromString  # type: ignore[attr-defined]
         return await self._remote.read(self.path + _name(request), request, parse, wait_s)
 
@@ -59,7 +59,7 @@ class ControllerClient:
         return found
 
     async def _order(self, request: Any, response: type[R], path: str = "") -> Trouble | None:
-        """The order that this request is; None: it was carried out."""
+        """Send an order by its request message; None: it was carried out."""
         parse = response.FromString  # type: ignore[attr-defined]
         sent = self._remote.call((path or self.path) + _name(request), request, parse)
         found = await try_call(self._remote.name, sent)
@@ -124,7 +124,7 @@ class NannyClient(ControllerClient):
         return await self._ask(npb.GetServiceRequest(service_id=service), npb.GetServiceResponse)
 
     async def snapshots(self, service: str) -> npb.ListSnapshotsResponse | Trouble:
-        """Without their content, newest first."""
+        """The snapshots of a service without their content, newest first."""
         return await self._ask(npb.ListSnapshotsRequest(service_id=service), npb.ListSnapshotsResponse)
 
     async def snapshot(self, service: str, snapshot: str) -> npb.GetSnapshotResponse | Trouble:

@@ -14,7 +14,7 @@ from console.backends.asking import TIMEOUT_S, SignInNeeded, Trouble, try_call
 T = TypeVar("T")
 
 PART_S: Final = 1.5
-"""How long a page waits for what it can be shown without."""
+"""How long a page waits for a part that it can be shown without."""
 _PROBE_S: Final = 0.2
 _HUNG_S: Final = 1.0  # no answer after so long: it hangs, rather than refuses connections
 
@@ -22,9 +22,9 @@ _HUNG_S: Final = 1.0  # no answer after so long: it hangs, rather than refuses c
 class Patience:
     """Reads of one server.
 
-    While it hangs, one call at a time is in progress; other reads fail at once. Any answer, however
-    late, ends that state, and one that came meanwhile keeps a call that is late from beginning it: what one person asks
-    for in large numbers waits at the server for its turn.
+    While it hangs, one call at a time is in progress; other reads fail at once. Any answer, however late, ends that
+    state. A late call does not begin it if another was answered meanwhile: many requests of one person wait at the
+    server for their turn.
     """
 
     def __init__(

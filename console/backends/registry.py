@@ -129,10 +129,10 @@ class RegistryClient:
         return answer if isinstance(answer, Trouble) else None
 
     def _patience_of(self, name: str) -> Patience:
-        return self._patiences.get(name) or self._patiences[_ONLY]  # the only location is called as a page calls it
+        return self._patiences.get(name) or self._patiences[_ONLY]  # without a gateway: the name is the page's
 
     def _with_staleness(self, answer: A) -> A:
-        """A gateway does not say since when a location is silent: its staleness is the time since we first saw that."""
+        """Set the staleness of silent locations to the time since we first saw that: a gateway does not say it."""
         for source in () if isinstance(answer, Trouble) else answer.sources:
             if source.error and not source.replica:
                 since = self._silent.setdefault(source.cluster, self._now())

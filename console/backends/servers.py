@@ -13,7 +13,7 @@ from console.backends.registry import RegistryClient
 
 @dataclass(frozen=True, slots=True)
 class Servers:
-    """The servers that the console asks. None: it was started without this one.
+    """The servers that the console asks. None: the console was started without this server.
 
     Attributes:
         audiences: a token that is for one of these opens this console.

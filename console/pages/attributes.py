@@ -106,7 +106,7 @@ def text_of(info: pb.InfoAttributes) -> str:
 
 
 def attributes_of(text: str) -> pb.InfoAttributes:
-    """Of YAML as `text_of` writes it. Raises BadDocument: where and why."""
+    """The attributes in YAML as `text_of` writes it. Raises BadDocument: where and why."""
     if len(text) > _MOST:
         raise BadDocument(f"write at most {_MOST} characters")
     value: Any = value_of(text)

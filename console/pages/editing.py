@@ -108,7 +108,7 @@ class EditPages:
         return Redirect(url("services", service, "snapshots", head.id), done=said)
 
     async def _head_by_now(self, nanny: NannyClient, request: pb.CreateSnapshotRequest) -> Trouble | None:
-        """Nanny holds a description to the parent it names; the first one names none."""
+        """Why a first description is not stored: there is a HEAD by now. Nanny checks only a parent that is named."""
         if request.parent:
             return None
         asked = await nanny.snapshot(request.service_id, "")
@@ -117,7 +117,7 @@ class EditPages:
         return Trouble("Nanny", "failed", "There is a HEAD by now", "What is below is compared with it.")
 
     async def _create(self, nanny: NannyClient, visit: Visit, service: str) -> Redirect:
-        """A service that has no snapshot yet."""
+        """Create the service, without a snapshot."""
         request = pb.CreateServiceRequest(
             service_id=service, by=authorship(visit), request_id=request_id(visit.form.get("request_id", ""))
         )

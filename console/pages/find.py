@@ -21,7 +21,7 @@ T = TypeVar("T")
 _SHOWN: Final = 20  # of one kind
 _SERVICES_LOOKED_INTO: Final = 3
 _LOOKED_AT: Final = 500  # instances of one service
-_HASH_PART: Final = 4  # characters of a snapshot's id that mean it
+_HASH_PART: Final = 4  # characters of a snapshot's id that are enough to search for it
 
 
 class Hit(NamedTuple):
@@ -116,7 +116,7 @@ class FindPages:
         ]
 
     async def _search_walle(self, name: str) -> tuple[list[Hit], list[Trouble]]:
-        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks; and what it kept."""
+        """Wall-E's objects of this name: hosts, projects, work on a switch, switches and racks; and its troubles."""
         if (walle := self._servers.walle) is None:
             return [], []
         host, projects, scenarios, switch, rack = await asyncio.gather(

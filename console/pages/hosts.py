@@ -146,7 +146,7 @@ def _kind_words() -> list[str]:
 
 
 def _kind(visit: Visit) -> hpb.OperationKind:
-    """Raises Refused."""
+    """Raises BadPageRequest."""
     word = visit.form.get("kind", "")
     if word not in _kind_words():
         raise BadPageRequest(400, f"kind: choose one of {', '.join(_kind_words())}")
@@ -155,7 +155,7 @@ def _kind(visit: Visit) -> hpb.OperationKind:
 
 
 def _state(visit: Visit) -> hpb.HostState:
-    """Raises Refused."""
+    """Raises BadPageRequest."""
     if (word := visit.form.get("state", "")) not in _STATES:
         raise BadPageRequest(400, f"state: choose one of {', '.join(_STATES)}")
     return hpb.HostState.Value(f"HOST_STATE_{word}")  # type: ignore[return-value,unused-ignore]

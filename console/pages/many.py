@@ -58,7 +58,7 @@ class OrderPlan:
 
     @property
     def mark(self) -> str:
-        """Of what was shown: the same order of something else is not what somebody agreed to. Counts may move."""
+        """A mark of what was shown: nobody agreed to other effects of the order. Counts may change."""
         shown = [(one.key, one.place, one.then) for one in self.of]
         return hashlib.blake2b(repr((self.title, self.asks, shown)).encode(), digest_size=12).hexdigest()
 
@@ -86,7 +86,7 @@ class ManyPages:
         return TemplatePage("many.html", made.title, shown)
 
     async def give(self, visit: Visit, kind: str) -> Redirect:
-        """The order itself. What is left is shown as a plan again."""
+        """Give the order to one row after the other; rows for which it failed are shown as a plan again."""
         made = await self._plan(visit, kind, visit.form)
         own = {name: visit.form.get(name, "") for name in _OWN}
         if visit.form.get("shown", made.mark) != made.mark:
@@ -114,7 +114,7 @@ class ManyPages:
         return Redirect(to, failed=f"{told} {'; '.join(said[:_NAMED])}{others}.")
 
     async def _plan(self, visit: Visit, kind: str, given: Mapping[str, str]) -> OrderPlan:
-        """Raises Refused."""
+        """Raises BadPageRequest."""
         if kind not in self._plans:
             raise BadPageRequest(404, f"there are no orders for many {kind}")
         if len(visit.chosen) > _MOST:
@@ -216,7 +216,7 @@ class ManyPages:
         )
 
     def _asked_nanny(self) -> NannyClient:
-        """Raises Refused: there is none."""
+        """Raises BadPageRequest: there is none."""
         if self._nanny is None:
             raise BadPageRequest(404, missing("Nanny", "--nanny").text)
         return self._nanny
@@ -241,17 +241,17 @@ async def _nodes_by_location(
 
 
 def _address(kind: str, own: Mapping[str, str], chosen: Sequence[str]) -> str:
-    """Of a plan."""
+    """The address of a plan."""
     return url("many", kind, **own) + "".join(f"&chosen={quote(key, safe='')}" for key in dict.fromkeys(chosen))
 
 
 def _choice(given: Mapping[str, str], known: Sequence[str]) -> str:
-    """Raises Refused."""
+    """Raises BadPageRequest."""
     if (order := given.get("order", "")) not in known:
         raise BadPageRequest(400, f"order: choose one of {', '.join(known)}")
     return order
 
 
 def _id_of(form_id: str, one: Effect) -> str:
-    """A form that is sent twice is one order for each row."""
+    """The request id of one row's order, the same if the form is sent twice."""
     return f"{form_id[:60]}-{hashlib.blake2b(one.key.encode(), digest_size=8).hexdigest()}"

@@ -27,14 +27,14 @@ def authorship(visit: Visit) -> pb.Authorship:
 
 
 def reason(visit: Visit) -> str:
-    """Raises Refused: there is none."""
+    """Raises BadPageRequest: there is none."""
     if not (given := visit.form.get("reason", "")):
         raise BadPageRequest(400, "reason: say why, it is kept with the order")
     return given[:_REASON_CHARS]
 
 
 def hours(visit: Visit) -> int:
-    """Raises Refused: it is not a number from 1 to 168."""
+    """Raises BadPageRequest: it is not a number from 1 to 168."""
     given = visit.form.get("hours", "")
     if not re.fullmatch(r"\d{1,3}", given) or not 1 <= int(given) <= _MOST_HOURS:
         raise BadPageRequest(400, f"hours: write a whole number from 1 to {_MOST_HOURS}")

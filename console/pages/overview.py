@@ -95,9 +95,9 @@ class Overview:
     async def _reasons(
         self, below: Sequence[pb.InstanceCount], now_s: float
     ) -> tuple[dict[str, str], dict[str, LastOutput | None], dict[str, frozenset[str]]]:
-        """Why instances of these services are not ready: counted over all, with the words and output of some.
+        """By service: why instances are not ready (counted over all, in the words of some), the output of one, nodes.
 
-        And the nodes of those of which all were looked at.
+        The nodes are given only for services of which every instance that is not ready was looked at.
         """
         asked = (self._servers.registry.unready([one.key], _SAMPLE) for one in below)
         found, outputs, places = {}, {}, {}
@@ -132,7 +132,7 @@ class Overview:
 
 
 class ControllerProblems:
-    """Asks them all at once."""
+    """What is wrong at the controllers; all are asked at once."""
 
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
@@ -145,7 +145,7 @@ class ControllerProblems:
         return budgets, [*repairs, *rolled, *held]
 
     async def roll_outs(self) -> list[views.Problem]:
-        """Return nothing if there is no Nanny."""
+        """Return what is wrong with roll-outs; nothing if there is no Nanny."""
         nanny = self._servers.nanny
         if nanny is None:
             return []
@@ -170,7 +170,7 @@ class ControllerProblems:
         return good(budgets, cpb.ListBudgetsResponse()), found
 
     async def repairs(self, now_s: float) -> list[views.Problem]:
-        """Return nothing if there is no Wall-E."""
+        """Return what is wrong with repairs; nothing if there is no Wall-E."""
         walle = self._servers.walle
         if walle is None:
             return []

@@ -195,7 +195,7 @@ class ProjectPages:
         return await self._order(url("scenarios", scenario), "SteerScenario", request, _STEERED[word])
 
     async def add_scenario(self, visit: Visit) -> Redirect:
-        """Maintenance of a switch."""
+        """Ask for maintenance of a switch."""
         form = visit.form
         if not form.get("switch"):
             raise BadPageRequest(400, "switch: the switch is missing")
@@ -224,7 +224,7 @@ class ProjectPages:
         return f"no host is behind a switch {switch}" + (f"; did you mean {close[0]}?" if close else "")
 
     async def end_scenario(self, visit: Visit, scenario: str) -> Redirect:
-        """The work is done, or given up."""
+        """End planned work: it is done, or given up."""
         done = visit.form.get("done") == "yes"
         request = pb.EndScenarioRequest(scenario=scenario, done=done, reason=orders.reason(visit))
         said = "The hosts are being given back." if done else "It is being cancelled: the hosts are given back."
@@ -237,12 +237,12 @@ class ProjectPages:
 
 
 def _proposed_name(switch: str) -> str:
-    """A name for work on it."""
+    """A name for work on a switch."""
     return re.sub(r"[^A-Za-z0-9._-]", "-", switch)[: 63 - len(_MAINTENANCE)] + _MAINTENANCE
 
 
 def _credits(given: Mapping[str, str]) -> dict[str, int]:
-    """`ssh=100 dns-fixes=5`. Raises Refused."""
+    """`ssh=100 dns-fixes=5`. Raises BadPageRequest."""
     found = {}
     for part in given.get("credits", "").replace(",", " ").split():
         if (match := _CREDITS.fullmatch(part)) is None:

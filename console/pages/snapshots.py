@@ -134,7 +134,7 @@ class SnapshotPages:
     async def _changes(
         self, nanny: NannyClient, service: str, found: pb.Service, made: pb.Snapshot
     ) -> list[tuple[str, str]] | None:
-        """Against the active one; None: there is none, or it is this one."""
+        """The difference to the active snapshot; None: none is active, or it is this one."""
         active = next((one.snapshot_id for one in found.snapshot if one.target == pb.TARGET_ACTIVE), "")
         if not active or active == made.id or not made.id:
             return None
@@ -142,7 +142,7 @@ class SnapshotPages:
         return None if isinstance(other, Trouble) else await asyncio.to_thread(views.difference, other.snapshot, made)
 
     async def target(self, visit: Visit, service: str) -> Redirect:
-        """A new target of a snapshot."""
+        """Set the target of a snapshot."""
         request = pb.SetTargetRequest(
             service_id=service,
             snapshot_id=visit.form.get("snapshot", ""),
@@ -162,7 +162,7 @@ class SnapshotPages:
         )
 
     async def instance_target(self, visit: Visit, service: str, snapshot: str) -> Redirect:
-        """A new target of one instance alone."""
+        """Set the target of one instance alone."""
         request = pb.SetInstanceTargetRequest(
             service_id=service,
             snapshot_id=snapshot,
@@ -193,7 +193,7 @@ class SnapshotPages:
         return Redirect("/services", done=answer.done) if order == "delete" and answer.done else answer
 
     async def head(self, visit: Visit, service: str) -> Redirect:
-        """Whether activating a snapshot makes it HEAD."""
+        """Set whether activating a snapshot makes it HEAD."""
         version = visit.form.get("info_version", "")
         if visit.form.get("set") not in ("on", "off") or not re.fullmatch(r"\d{1,18}", version):
             raise BadPageRequest(400, "set: choose on or off, and send the info_version that the page has")
@@ -217,14 +217,14 @@ class SnapshotPages:
 
 
 def _step_number(visit: Visit) -> int:
-    """Raises Refused."""
+    """Raises BadPageRequest."""
     if not re.fullmatch(r"\d{1,4}", given := visit.form.get("step", "")):
         raise BadPageRequest(400, "step: send the number of the step that the page has")
     return int(given)
 
 
 def _target(visit: Visit, lowest: pb.Target) -> pb.Target:
-    """Raises Refused."""
+    """Raises BadPageRequest."""
     names = pb.Target.keys()[lowest:]
     asked = f"TARGET_{visit.form.get('target', '')}"
     if asked not in names:

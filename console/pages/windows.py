@@ -81,7 +81,7 @@ def _freeze_of(form: Mapping[str, str], reason: str) -> pb.Windows:
 
 
 async def _same_freeze(cms: CmsClient, name: str) -> Trouble | None:
-    """Why a freeze is not made: people do not choose its name, so they do not mean to replace what has it."""
+    """Why a freeze is not made: its name, which people do not choose, is taken; so nobody means to replace that one."""
     listed = await cms.windows()
     if isinstance(listed, Trouble):
         return listed

@@ -36,8 +36,8 @@ class Jar:
     """The cookies of one request, and those that the answer sets.
 
     Attributes:
-        browser: which one it is; a new one gets its name with the answer.
-        returning: the same, where it brought its name.
+        browser: the name of the browser; a new one gets it with the answer.
+        returning: the name, if the browser sent it; else empty.
     """
 
     def __init__(self, seal: Seal, header: bytes) -> None:

@@ -23,13 +23,13 @@ Rendering = Callable[[str, str], Awaitable[Fragments]]
 MAX_PAGES: Final = 20  # of one stream
 MAX_STREAMS: Final = 500  # of all sessions
 MAX_STREAMS_OF_SESSION: Final = 8  # a browser has one, which its tabs share
-_RENDERS_AT_ONCE: Final = 2  # however many pages are due, whoever asks for a page waits for so many at most
+_RENDERS_AT_ONCE: Final = 2  # a request for a page waits for at most so many, however many are due
 _MAX_REST_S: Final = 0.1
 _AT_BEST_S: Final = 0.15
 _EVERY_S: Final = 0.4
 _LEAST_S: Final = 0.05
 _QUICK_S: Final = 0.3  # pages this fast are on the screen within a second of a change, even if it comes during a render
-_BUSY_SHARE: Final = 0.25  # of the time, at most, goes into a page that takes longer, and into all that are quick
+_BUSY_SHARE: Final = 0.25  # of the time, at most, for each page that takes longer, and for all quick ones together
 _PING_S: Final = 10.0
 _MARK: Final = re.compile(r'data-mark="([0-9a-f]+)"')
 
@@ -75,7 +75,7 @@ class LivePages:
     async def stream(self, token: str, pages: Sequence[str], session: str = "") -> AsyncGenerator[bytes, None]:
         """Server-sent events: at first all fragments of all pages, then those that changed.
 
-        It counts from its first step on: one that is never begun holds no place.
+        It counts from its first step on: a stream that is never iterated takes no place.
         """
         shown = Counter((token, page) for page in pages)
         self._looked_at += shown

@@ -26,7 +26,7 @@ class Shield:
     """The names by which this console is reached. Any other name is an attack (DNS rebinding)."""
 
     def __init__(self, listening: str, public_url: str = "", *, is_tls: bool = False) -> None:
-        """`listening`: host:port; `public_url`: as people type it, where a proxy or a name stands before it."""
+        """`listening`: host:port; `public_url`: as people type it, if that is a proxy or another name."""
         scheme = "https" if is_tls else "http"
         hosts = {listening}
         if is_loopback(listening):
@@ -40,7 +40,7 @@ class Shield:
         self.hosts: Collection[str] = frozenset(hosts)
 
     def check(self, method: str, authority: str, headers: Mapping[bytes, bytes]) -> None:
-        """Raises Refused."""
+        """Raises BadPageRequest."""
         if authority not in self.hosts:
             raise BadPageRequest(
                 421, f"the console does not answer as {authority[:100]!r}: use its own address, or --public-url"

@@ -26,7 +26,7 @@ class Statics:
                 self._files[f"/static/{file.name}"] = (_TYPES[file.suffix], etag, body)
 
     def answer(self, path: str, headers: Mapping[bytes, bytes], always: Sequence[tuple[bytes, bytes]]) -> SiteAnswer:
-        """Raises Refused: there is none of this name."""
+        """Raises BadPageRequest: there is none of this name."""
         if path not in self._files:
             raise BadPageRequest(404, "there is no such file")
         kind, etag, body = self._files[path]

@@ -85,7 +85,7 @@ class Routes:
         self._routes = [(route.method, _compile_pattern(route.pattern), route.handler) for route in routes]
 
     def find(self, method: str, raw_path: str) -> tuple[Handler, dict[str, str]]:
-        """The handler with the parts of the path that it takes. Raises Refused."""
+        """The handler with the parts of the path that it takes. Raises BadPageRequest."""
         wanted = "GET" if method == "HEAD" else method
         others: set[str] = set()
         for allowed, pattern, handler in self._routes:
@@ -104,12 +104,12 @@ def _compile_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def fields(encoded: bytes) -> dict[str, str]:
-    """First values of a query or form. Raises Refused."""
+    """First values of a query or form. Raises BadPageRequest."""
     return {name: values[0].strip() for name, values in _parse(encoded).items()}
 
 
 def chosen(encoded: bytes) -> list[str]:
-    """The rows that were marked, each once. Raises Refused."""
+    """The rows that were marked, each once. Raises BadPageRequest."""
     return list(dict.fromkeys(_parse(encoded).get("chosen", [])))
 
 

@@ -42,7 +42,7 @@ TASK_COLUMNS: Final[Mapping[str, Column]] = MappingProxyType(
 
 
 def task_rows(states: Iterable[pb.TaskState]) -> list[TaskRow]:
-    """A line for each, and one for those that are decided together."""
+    """A row for each task, but a single row for tasks that are decided together."""
     together: dict[str, list[pb.TaskState]] = {}
     for state in states:
         together.setdefault(f"group {state.task.group_id}" if state.task.group_id else state.task.id, []).append(state)
@@ -77,7 +77,7 @@ def _verdict(state: pb.TaskState) -> tuple[str, str]:
 
 
 def lacking_by_reason(budget: pb.BudgetState) -> list[tuple[str, list[pb.NotReady]]]:
-    """Instances that nobody holds and that are not available, together where they say the same."""
+    """Instances that are not available though nobody holds them, by reason, the most common first."""
     found: dict[str, list[pb.NotReady]] = {}
     for one in budget.not_ready:
         reason = split_camel_case(one.reason.partition(":")[0])
@@ -123,7 +123,7 @@ class IssuerHolding:
 
 
 def issuer_holdings(holders: Iterable[pb.Holder]) -> list[IssuerHolding]:
-    """The largest first."""
+    """Holds by issuer and kind of work, the largest first."""
     together: dict[tuple[str, str], list[pb.Holder]] = {}
     for one in holders:
         together.setdefault((one.issuer or one.task_id, one.action), []).append(one)
@@ -151,7 +151,7 @@ class InTheWay:
 
     @property
     def never(self) -> list[str]:
-        """Budgets that would not allow it were all of their instances ready."""
+        """Budgets that would not allow it even if all their instances were ready."""
         return [name for name, one in self.budgets if one.needs > one.total - one.floor]
 
     def __bool__(self) -> bool:
@@ -159,7 +159,7 @@ class InTheWay:
 
 
 def in_the_way(why: pb.WhyTaskResponse) -> InTheWay:
-    """Only what blocks."""
+    """Why a task waits: only what blocks it."""
     budgets = [one for one in why.budget if one.blocks]
     return InTheWay(
         issuer_holdings(holder for one in budgets for holder in one.holder),

@@ -21,7 +21,7 @@ class Effect:
 
     Attributes:
         key: as the row's box sends it. `place`: its location; empty: it has none.
-        ends: of the planned work that it is under.
+        ends: when the planned work on it ends.
         otherwise: why nothing would be done to it; empty: the order is for it.
     """
 
@@ -43,7 +43,7 @@ def node_effects(
     is_begun: bool,
     is_known: bool,
 ) -> list[Effect]:
-    """Of planned work on nodes. `counts`: of nodes, by location; `planned`: by location and node.
+    """Effects of planned work on nodes. `counts`: of nodes, by location; `planned`: by location and node.
 
     `is_known`: every location answered.
     """
@@ -73,7 +73,7 @@ _UNKNOWN: Final = "is not known now"
 
 
 def service_effects(chosen: Iterable[str], services: Iterable[npb.Service] | None, *, is_paused: bool) -> list[Effect]:
-    """Of pausing or resuming the actions of services. `services` None: Nanny did not answer."""
+    """Effects of pausing or resuming the actions of services. `services` None: Nanny did not answer."""
     known, missing = {one.id: one for one in services or ()}, _UNKNOWN if services is None else "is not Nanny's"
     return [
         _service_effect(known[name], is_paused=is_paused)
@@ -99,7 +99,7 @@ def instance_effects(
     target: npb.Target,
     snapshot: npb.SnapshotState | None,
 ) -> list[Effect]:
-    """Of a target for instances of a snapshot, each alone; keys are `LOCATION/INSTANCE`.
+    """Effects of a target for instances of a snapshot, each alone; keys are `LOCATION/INSTANCE`.
 
     `rows` None: Nanny did not answer.
     """

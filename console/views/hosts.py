@@ -56,7 +56,7 @@ _ASKS_S: Final = 1_800.0  # Wall-E's rule: all must agree within this time, or n
 
 @dataclass(frozen=True, slots=True)
 class HostRow:
-    """One host. `level` and `word`: how it is; `state`: what it is there for; `waits`: its work, for approval."""
+    """One host. `level` and `word`: how it is; `state`: what it is for; `waits`: its work waits for approval."""
 
     name: str
     href: str
@@ -177,7 +177,7 @@ class WaveHost:
 
 @dataclass(frozen=True, slots=True)
 class WaveDomain:
-    """Hosts of one rack, switch or data centre, or all, where waves are of any; `done`: back, or over without work."""
+    """Hosts of one rack, switch or data centre, or all if waves ignore places; `done`: back, or over without work."""
 
     name: str
     hosts: list[WaveHost]
@@ -205,7 +205,7 @@ def wave_domains(scenario: ppb.Scenario) -> list[WaveDomain]:
 
 
 def _wave_host(one: ppb.ScenarioHost) -> WaveHost:
-    """As Wall-E counts it."""
+    """A host of work in waves, counted as Wall-E counts it."""
     if one.accepted:
         level, word, kind = "warn", "failed, and a person went on", "failed"
     elif one.outcome == hpb.OUTCOME_DONE:
@@ -256,7 +256,7 @@ def switches(hosts: Iterable[pb.GetHostResponse]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Blocker:
-    """One who has not agreed to planned work, for hosts of which it says the same. `task`: one of theirs at the CMS."""
+    """A CMS that has not agreed to planned work, and the hosts of which it says the same. `task`: of one of these."""
 
     level: str
     word: str
@@ -267,7 +267,7 @@ class Blocker:
 
 
 def blockers(scenario: ppb.Scenario) -> list[Blocker]:
-    """Return who has not agreed; none once the work has begun."""
+    """The CMSs that have not agreed; none once the work has begun."""
     if scenario.stage >= ppb.SCENARIO_STAGE_WORKING:
         return []
     found: dict[tuple[int, str, str], Blocker] = {}

@@ -1,4 +1,4 @@
-"""A list as a page shows it: sorted by the column that its address names, a page of it, and the ways to the others."""
+"""A list as a page shows it: sorted by the column that its address names, a page of it, and links to the others."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Listing(Generic[T]):
     Attributes:
         first: number of its first row, from 1; `total`: rows of all pages.
         previous, next: addresses of the pages beside it; empty: there is none.
-        by: for each column the address of the list sorted by it; turned round, where it is that already.
+        by: for each column the address of the list sorted by it; in reverse, if it is sorted by it already.
         order: for the column by which it is sorted, `ascending` or `descending`.
     """
 
@@ -47,9 +47,9 @@ def listing(
     keep: Sequence[str] = (),
     prefix: str = "",
 ) -> Listing[T]:
-    """The page that the query asks for: `sort=COLUMN` or `-COLUMN`, and `from=NUMBER`; else the first, as it comes.
+    """The page that the query asks for: `sort=COLUMN` or `-COLUMN`, and `from=NUMBER`; else the first, unsorted.
 
-    `keep`: other parameters, which its links keep. `prefix`: of its own two, where a page has several lists.
+    `keep`: other parameters, which its links keep. `prefix`: of `sort` and `from`, where a page has several lists.
     """
     sort, number = query.get(f"{prefix}sort", ""), query.get(f"{prefix}from", "")
     word = sort.removeprefix("-")

@@ -20,15 +20,15 @@ _GUARD_LOOKS_S: Final = 60.0  # a younger hold requires no action
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing. `level`: bad (somebody must act), warn (somebody should look), note (known and planned).
+    """One problem. `level`: bad (somebody must act), warn (somebody should look), note (known and planned).
 
     Attributes:
         bar: ready, wanted and floor, where it is about them.
         output: what one of the instances that fail printed last.
-        group: work that is decided as one: what has the same one is of one cause.
-        place: nodes that fail together; what is `on` none but these is of that cause.
-        on: the nodes of all that is wrong, if they are known.
-        holds: what it explains, which stands under it.
+        group: of work that is decided as one; problems of the same group have one cause.
+        place: nodes that fail together: the cause of problems that are `on` these nodes only.
+        on: the nodes of everything that is wrong, if they are known.
+        holds: the problems that it explains, which stand under it.
     """
 
     level: str
@@ -46,9 +46,9 @@ class Problem:
 
 
 def fold_causes(found: Iterable[Problem]) -> list[Problem]:
-    """One for each cause, with what it explains under it; a cause is as bad as the worst that it explains.
+    """One problem for each cause, with those that it explains under it; a cause is as bad as the worst of these.
 
-    Of a group the first one is the cause, so who plans the work comes before who is asked about it.
+    The first of a group is its cause: so pass the problem of the one who plans work before that of the one asked.
     """
     causes: list[Problem] = []
     under: dict[int, list[Problem]] = {}
@@ -74,7 +74,7 @@ def _with_held(cause: Problem, held: Sequence[Problem]) -> Problem:
 
 
 def sorted_problems(found: Iterable[Problem]) -> list[Problem]:
-    """The worst first; of one level the oldest, then services below their floor, below what may be their cause."""
+    """The worst first, of one level the oldest; services below their floor after possible causes of the same age."""
     return sorted(
         found, key=lambda one: (_ORDER[one.level], one.since_s or float("inf"), one.bar is not None, one.title)
     )

@@ -59,7 +59,7 @@ def floor_of(one: pb.InstanceCount, budgeted: int | None) -> int:
 
 
 def is_lacking(one: pb.InstanceCount, budgeted: int | None = None, held: int = 0) -> bool:
-    """Below its floor, without anything ready, or more away than a tenth and what tasks hold, whatever the floor."""
+    """Whether it is below its floor, has nothing ready, or lacks more than a tenth beyond what tasks hold."""
     wanted = wanted_of(one)
     is_below = one.ready < floor_of(one, budgeted) or not one.ready
     return wanted > 0 and (is_below or wanted - one.ready - held > max(1, wanted // _DEFAULT_SHARE))

@@ -42,7 +42,7 @@ def fuses_out(projects: Iterable[pb.GetProjectResponse], everywhere: ppb.Fuse | 
 
 @dataclass(frozen=True, slots=True)
 class IncidentRow:
-    """Hosts that fail together. `href`: its hosts; `asked`: repairs of them that were requested before it was seen.
+    """Hosts that fail together. `href`: its hosts; `asked`: repairs of them, requested before the incident was seen.
 
     `hosts`: names of those that fail.
     """
@@ -54,7 +54,7 @@ class IncidentRow:
 
 
 def incidents(texts: Iterable[str], hosts: Iterable[pb.GetHostResponse]) -> list[IncidentRow]:
-    """Wall-E's words, each with the hosts of its place that fail; a rack and its switch with the same ones are one."""
+    """Incidents in Wall-E's words, with the hosts that fail; a rack and its switch with the same hosts are one."""
     failing: dict[str, list[hpb.Host]] = defaultdict(list)
     places: dict[str, str] = {}
     for host in (one.host for one in hosts):

@@ -1,4 +1,4 @@
-"""Nanny's roll-outs: for the first page orders that failed or wait; of one its steps, and whom it judged."""
+"""Nanny's roll-outs: problems for the first page (orders that failed or wait), and the steps of one roll-out."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _of_service(one: pb.Service, ran: pb.Rollout) -> list[Problem]:
 
 
 def _failure_problem(service: str, state: pb.SnapshotState, href: str, output: LastOutput | None) -> Problem:
-    """A snapshot that rests half way to its target."""
+    """The problem of a snapshot that rests half way to its target."""
     name, target = short(state.snapshot_id), target_of(state.target)
     is_rollout = state.target == pb.TARGET_ACTIVE
     title = f"{service}: the roll-out failed" if is_rollout else f"{service}: {name} has not become {target}"
@@ -149,7 +149,7 @@ class RolloutPicture:
 
 
 def rollout_picture(rollout: pb.Rollout, service: pb.Service, instances: int = 0) -> RolloutPicture | None:
-    """None: no snapshot was ordered ACTIVE yet. `instances`: of the snapshot, once nothing says how far it is."""
+    """None: no snapshot was ordered ACTIVE yet. `instances`: of the snapshot, if no progress is reported."""
     if not rollout.snapshot_id:
         return None
     state = next((one for one in service.snapshot if one.snapshot_id == rollout.snapshot_id), pb.SnapshotState())

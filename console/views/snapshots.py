@@ -198,7 +198,7 @@ def active_of(service: pb.Service) -> str:
 
 
 def step_text(what: str) -> str:
-    """A step of the history for people. BROKEN is also what is switched off next, and then nothing has failed."""
+    """A step of the history for people. A snapshot that is switched off next is BROKEN, too, though nothing failed."""
     before, _, after = what.partition(" -> BROKEN (")
     if after and not after.startswith("failed"):
         return f"{before} \N{RIGHTWARDS ARROW} to be switched off ({after}"
@@ -243,19 +243,19 @@ def _age(made: pb.Snapshot | None) -> float:
 
 
 def current_of(state: pb.SnapshotState | None) -> str:
-    """The seed's word; empty: there is none."""
+    """The name of the current state, as in the API; empty: there is none."""
     if state is None or not state.current:
         return ""
     return pb.CurrentState.Name(state.current).removeprefix("CURRENT_STATE_")
 
 
 def target_of(target: pb.Target) -> str:
-    """The seed's word; empty: there is none."""
+    """The name of a target, as in the API; empty: there is none."""
     return pb.Target.Name(target).removeprefix("TARGET_") if target else ""
 
 
 def squares(one: pb.LocationProgress) -> tuple[list[Square], int]:
-    """An instance each, in the order done, under way, failed, left, waiting; with the height. None where too many."""
+    """A square for each instance (done, under way, failed, left, waiting), and the height; no squares if too many."""
     waiting = max(0, one.total - one.done - one.under_way - one.failed - one.left)
     parts = (("done", one.done), ("way", one.under_way), ("failed", one.failed), ("left", one.left), ("wait", waiting))
     return squares_of(kind for kind, count in parts for _ in range(min(count, MOST_SQUARES + 1)))
@@ -296,7 +296,7 @@ def _range(begin: int, end: int) -> str:
 
 
 class _BoundedMatcher(difflib.SequenceMatcher[str]):
-    """Where lines that repeat would make it take minutes, it finds nothing more in common: the rest has changed."""
+    """Where repeated lines would take minutes to compare, it stops: the rest counts as changed."""
 
     left = 2_000_000  # pairs of equal lines to be looked at, about a second
 

@@ -21,7 +21,7 @@ MOST_SQUARES: Final = 400
 
 
 def squares_of(kinds: Iterable[str]) -> tuple[list[Square], int]:
-    """A square each, line by line, with the height. None where there are too many."""
+    """A square for each, line by line, and the height of the picture; no squares if there are too many."""
     listed = list(kinds)
     if len(listed) > MOST_SQUARES:
         return [], 0

@@ -116,7 +116,7 @@ def _area(range_: TimeRange, points: Sequence[tuple[float, int]], most: int) -> 
         x = range_.x(at_s)
         corners += [(x, _y(value, most)), (x, _y(after, most))]
     corners.append((corners[-1][0], float(HEIGHT)))
-    return " ".join(f"{x:g},{y:g}" for (x, y), _ in groupby(corners))  # neighbours only: the area ends where it is
+    return " ".join(f"{x:g},{y:g}" for (x, y), _ in groupby(corners))  # neighbours only: the last corner may repeat one
 
 
 def _y(value: int, most: int) -> float:

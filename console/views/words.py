@@ -58,7 +58,7 @@ def absolute(at_s: float, now_s: float) -> str:
 
 
 def when(moment: Moment, now_s: float, *, runs: bool = False) -> Markup:
-    """Both, as an element; a dash where there is no time.
+    """The absolute and the relative time, as an element; a dash where there is no time.
 
     `runs`: it changes all the time, as a heartbeat's: for the last minute only the relative time is shown.
     """

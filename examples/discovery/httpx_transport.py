@@ -27,8 +27,8 @@ TRIES = 3
 class DiscoveryTransport(httpx.AsyncBaseTransport):
     """Sends each request to an endpoint of the service that its URL names.
 
-    One that cannot be connected to is passed over, and the request goes to another: it was not sent, so whatever its
-    method that does no harm. Any other failure is the caller's to judge. The Host header stays the service's name.
+    If that cannot be connected to, the request goes to another: nothing was sent, so that does no harm, whatever the
+    method. Any other failure is the caller's to judge. The Host header stays the service's name.
     """
 
     def __init__(self, services: Mapping[str, Service], inner: httpx.AsyncBaseTransport | None = None) -> None:

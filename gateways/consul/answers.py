@@ -58,7 +58,7 @@ class ConsulSettings:
 
 
 class ConsulAnswers:
-    """Makes bodies. Those of instances are cached until their index changes, and an instance's part until it does.
+    """Makes bodies. Those about instances are cached until their index changes; a part until its instance changes.
 
     A body that is rebuilt after an unrelated change has the same bytes, by which blocking queries recognise it.
     """
@@ -67,7 +67,7 @@ class ConsulAnswers:
         self._settings, self._picture, self._indexes = settings, picture, of
         self._entries: dict[Key, tuple[KnownInstance, str, bytes]] = {}
         self._bodies: dict[_BodyKey, tuple[int, bytes]] = {}
-        self._kept_bytes = 0  # of all of them
+        self._kept_bytes = 0  # of all bodies
         self._by_kind: dict[QuestionKind, Callable[[Question, Access], bytes]] = {
             QuestionKind.HEALTH_SERVICE: self._health_service,
             QuestionKind.HEALTH_CHECKS: self._checks,
@@ -97,13 +97,13 @@ class ConsulAnswers:
         """The answer.
 
         Raises:
-            Refused: 500 while nothing is known about the subject or the datacenter.
+            ConsulError: 500 while nothing is known about the subject or the datacenter.
             PermissionDenied: the caller may not read the service.
         """
         if question.service:
             access.check_filter((question.service,), ())
         self._check_known(question)
-        self._filter(question)  # also where nothing is looked at
+        self._filter(question)  # refuses a bad filter, even if no instance will be looked at
         if not access.is_unlimited or not question.is_about_instances:
             return self._by_kind[question.kind](question, access)
         asked, index = _body_key(question), self._indexes.current(self.topic(question))
@@ -149,7 +149,7 @@ class ConsulAnswers:
             for one, status in self._service_instances(name, question):
                 if question.passing and status != render.PASSING:
                     continue
-                # A filter takes its time: for what is not shown it would be the time of others.
+                # A filter takes time, which would be others' time for instances that are not shown.
                 is_seen = question.service or access.covers(one.service, one.node, cluster=one.cluster)
                 if is_seen and holds(one, status):
                     yield one, status

@@ -23,7 +23,7 @@ from serving.rights.reach import Of, narrowed_reach
 from serving.rights.rules import READ
 from serving.standard.site import SiteAnswer, SiteRequest
 
-_BEHIND_WAIT_S: Final = 5.0  # that a gateway waits for what a caller has from another one, while it may be behind
+_BEHIND_WAIT_S: Final = 5.0  # for what a caller has from another gateway, while this one may be behind
 _JITTER: Final = 16  # as in Consul, a wait is up to a sixteenth longer, so that clients do not all come back at once
 _TEXT: Final = (b"content-type", b"text/plain; charset=utf-8")
 _JSON: Final = (b"content-type", b"application/json")
@@ -90,7 +90,7 @@ class ConsulApi:
         return call.access
 
     async def _wait(self, question: Question, access: Access, call: Call) -> None:
-        """Wait until the answer changes. Waiting requests count as open streams. Raises ServiceError, Refused."""
+        """Wait until the answer changes. Waiting requests count as open streams. Raises ServiceError, ConsulError."""
         host, wait_s = call.host, self._wait_s(question)
         if not wait_s:
             return

@@ -236,7 +236,7 @@ def _is_empty(path: tuple[str, ...]) -> Holds:
 
 
 def _has(path: tuple[str, ...], value: str) -> Holds:
-    """A list or the keys of a map have it, or a text has it as a part."""
+    """Whether a list or the keys of a map have a value, or a text has it as a part."""
 
     def holds(entry: Mapping[str, Any]) -> bool:
         return any(value in (one if isinstance(one, list | Mapping) else _text(one)) for one in _values(entry, path))

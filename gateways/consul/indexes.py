@@ -17,7 +17,7 @@ from hqclient.discovery import KnownInstance
 from hqclient.discovery.endpoint import Key
 from serving.clock import Clock
 
-_BITS: Final = 20  # of the digest: one change in a million looks like none to who does not wait for it here
+_BITS: Final = 20  # of the digest: one change in a million looks like none to a caller who was not waiting here
 _DIGEST: Final = (1 << _BITS) - 1
 _FINGERPRINT_BYTES: Final = 5
 _MS_PER_MINUTE: Final = 60_000
@@ -36,7 +36,7 @@ class _ShownService(NamedTuple):
 
     Attributes:
         instances: with their fingerprints.
-        total: of the fingerprints.
+        total: sum of the fingerprints.
     """
 
     instances: Mapping[Key, tuple[KnownInstance, int]]
@@ -86,7 +86,7 @@ class ConsulIndexes:
         self.on_services_changed(())
 
     def current(self, topic: Topic) -> int:
-        """The number of a topic; one that never had anything has that of the start."""
+        """The number of a topic; a topic that never had anything has the number of the start."""
         return self._moved.get(topic, self._first)
 
     def is_current(self, topic: Topic, index: int) -> bool:
@@ -94,7 +94,7 @@ class ConsulIndexes:
         return not (index - self.current(topic)) & _DIGEST
 
     def index_to_answer(self, topic: Topic, index: int) -> int:
-        """The number to answer with to who asked with this one: it never sees a smaller one for the same content."""
+        """The number for the answer to a caller who sent `index`; never a smaller one for the same content."""
         current = self.current(topic)
         return max(index, current) if self.is_current(topic, index) else current
 
@@ -159,7 +159,7 @@ class ConsulIndexes:
         return _ShownService(instances, total, frozenset(tags), catalog, frozenset(places), nodes)
 
     def _move(self, topic: Topic, change: int) -> None:
-        if len(self._moved) >= _MOST_REMEMBERED:  # drop topics that are empty by now: theirs is the digest 0, as of any
+        if len(self._moved) >= _MOST_REMEMBERED:  # drop empty topics: their digest is 0, as that of a new one
             self._first = self._now()
             self._moved = {kept: index for kept, index in self._moved.items() if index & _DIGEST}
         before = self.current(topic)

@@ -129,7 +129,7 @@ def read_question(method: str, path: str, query: bytes) -> Question:
     """The question of a request.
 
     Raises:
-        Refused: 501 for writes and unsupported requests, 405, 400 naming the parameter.
+        ConsulError: 501 for writes and unsupported requests, 405, 400 naming the parameter.
     """
     kind, name = _place(path)
     if kind is None:

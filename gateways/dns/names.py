@@ -34,7 +34,8 @@ def is_label(word: str) -> bool:
 def instance_labels(instance: KnownInstance) -> tuple[str, ...]:
     """The labels of an instance's own name, without the zone.
 
-    An id that is no label, or long, is replaced by a digest. So is one whose location is no label: that is left out.
+    An id that is no label, or long, is replaced by a digest; so is any id if its location, which is no label, is left
+    out.
     """
     id_, location = instance.id, instance.cluster
     is_plain = is_label(id_) and len(id_) <= _LONGEST_ID and not _DIGEST_LABEL.fullmatch(id_) and is_label(location)
@@ -60,10 +61,10 @@ class NameRequest:
 
     Attributes:
         service: the service whose records are wanted, or which the name is below; empty: none.
-        location: of these only; empty: of all.
-        port: by this name, for SRV.
-        revision, labels: of instances with these only.
-        instance: of the one with this label only.
+        location: only its instances; empty: those of all.
+        port: the name of a port, for SRV.
+        revision, labels: only instances with these.
+        instance: only the instance with this label.
     """
 
     kind: NameKind
@@ -97,7 +98,7 @@ def parse_name(labels: Sequence[bytes], zone: Sequence[bytes]) -> NameRequest:
 
 
 def _parse_below_zone(words: list[str], location: str) -> NameRequest:
-    """Below the zone, or below a location of it."""
+    """Parse a name below the zone, or below a location of it."""
     last = words.pop()
     if last == "service":
         if not words:
@@ -132,7 +133,7 @@ def _parse_selectors(words: list[str], asked: NameRequest) -> NameRequest:
 
 
 def _last(word: str, words: list[str], asked: NameRequest) -> NameRequest:
-    """Names that allow no labels before them."""
+    """Parse `_why` or `_PORT._tcp`, before which no labels are allowed."""
     if word == "_why" and not words:
         return replace(asked, kind=NameKind.WHY)
     if word != "_tcp" or len(words) > 1:

@@ -35,7 +35,7 @@ class ReplyVariants:
         self._drawings: list[bytes] = []
 
     def pick(self) -> bytes:
-        """One of them, all but the id."""
+        """The message in one of the orders, without its id."""
         if len(self._drawings) >> self._bits:
             return self._drawings[self._writer.rng.getrandbits(self._bits)]
         self._drawings.append(self._writer.message(self.query, self.said, self._numbers))
@@ -84,7 +84,7 @@ class MessageWriter:
         return chosen
 
     def message(self, query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> bytes:
-        """All but the id, with these records."""
+        """The message with these records, without its id."""
         if said.is_denial:
             soa = self.zone.soa(_to_zone(query, self.zone))
             return wire.head(query, wire.AA, said.code, 0, 1, 0) + soa + wire.tail(query)

@@ -65,7 +65,7 @@ class ZoneAnswer:
     @cached_property
     def spread(self) -> Spread:
         """Which of the records an address gets first."""
-        # Not by the whole record of a target: another weight somewhere must not give an address other targets.
+        # Records with a target are spread by that alone: a changed weight must not give an address other targets.
         return Spread([record[wire.SRV_TARGET_AT :] for record in self.records] if self.extra else self.records)
 
 
@@ -194,7 +194,7 @@ class Zone:
         return self._selections[service]
 
     def _unknown_address_answer(self, asked: NameRequest, places: EndpointAddresses) -> ZoneAnswer | None:
-        """There are ready instances without any known address: that must not become an empty answer."""
+        """SERVFAIL if no address of the ready instances is known: that must not become an empty answer; else None."""
         return ZoneAnswer(Code.SERVFAIL, service=asked.service) if places.is_unknown else None
 
     def _addresses(self, asked: NameRequest, places: Sequence[EndpointAddress], kind: int) -> ZoneAnswer:
@@ -220,7 +220,7 @@ class Zone:
         return self._record(RecordType.SRV, wire.srv(1, weight, port, self._target(instance)))
 
     def _target(self, instance: KnownInstance) -> bytes:
-        """A name of its own: clients take records with the same target for one server."""
+        """The instance's own name: clients take records with the same target for one server."""
         return wire.name(*[label.encode() for label in instance_labels(instance)], *self.settings.zone)
 
     def _why(self, asked: NameRequest, query: DnsQuery) -> ZoneAnswer:

@@ -74,7 +74,7 @@ class Addressing:
     def places_with_port(
         self, instances: Iterable[KnownInstance], number: Callable[[KnownInstance], int]
     ) -> EndpointAddresses:
-        """The same with a port that is chosen by instance; 0: no suitable port, so it is left out."""
+        """As `places`, with a port that is chosen by instance; 0: no suitable port, so the instance is left out."""
         return self._all(instances, number, must_have_port=True)
 
     def _all(

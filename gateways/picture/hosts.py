@@ -3,7 +3,7 @@
 A host is usually an address already. A name is looked up when first requested, and periodically while in use.
 A failed lookup changes nothing: the last result stays.
 
-Names are what owners of services write. Those of one service, whose name servers may never answer, have a share of the
+Owners of services choose the names. The names of one service, whose name servers may never answer, have a share of the
 lookups, and wait for one another only.
 """
 
@@ -53,7 +53,7 @@ class _ResolvedName:
 
     def __init__(self, service: str) -> None:
         self.addresses: tuple[str, ...] = ()
-        self.service = service  # that named it first: it counts among these, and is looked up again in their share
+        self.service = service  # that named it first: in its share the name is counted and looked up again
         self.looked_up_for: set[str] = set()
         self.is_pending, self.has_failed, self.unused = True, False, 0
 
@@ -88,7 +88,7 @@ class HostResolver:
         return sum(not one.addresses for one in self._names.values())
 
     def on_change(self, tell: Callable[[Collection[str]], None]) -> None:
-        """Call this with hosts whose addresses have changed."""
+        """Call `tell` with hosts whose addresses have changed."""
         self._tell = tell
 
     def addresses(self, host: str, service: str = "") -> tuple[str, ...] | None:
@@ -99,7 +99,7 @@ class HostResolver:
             name.unused = 0
             if not name.is_pending or name.addresses:
                 return name.addresses
-            self._begin(host, name, service)  # it need not wait for those of whoever named it first
+            self._begin(host, name, service)  # not behind the names of the service that named it first
             return None
         return self._first_seen(host, service)
 
@@ -158,7 +158,7 @@ class HostResolver:
             self._begin(host, name, name.service)
 
     def _begin(self, host: str, name: _ResolvedName, service: str) -> None:
-        """Unless it is being looked up, or waits for it, in this service's share."""
+        """Look a host up in this service's share, unless that has begun or waits for its turn."""
         if self._is_open and service not in name.looked_up_for:
             name.looked_up_for.add(service)
             self._start(self._look_up(host, name, service))

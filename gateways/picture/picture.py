@@ -18,7 +18,7 @@ from hqclient.errors import HqApiError
 log = logging.getLogger(__name__)
 
 Listener = Callable[[Collection[str]], None]
-"""Called with the services that changed, from inside the event loop; None of them: what is known as a whole did."""
+"""Called with the services that changed, from inside the event loop; without any: what is known as a whole changed."""
 
 _NONE: Final[Mapping[Key, KnownInstance]] = MappingProxyType({})
 
@@ -119,11 +119,11 @@ class EndpointView:
     # --- changes ------------------------------------------------------------------------------------------------------
 
     def listen(self, listener: Listener) -> None:
-        """Call it with every change from now on. It must not raise."""
+        """Call `listener`, which must not raise, with every change from now on."""
         self._listeners.append(listener)
 
     def step(self, delta: Delta) -> None:
-        """The list made a step."""
+        """Apply a step of the list, and notify listeners."""
         touched: set[str] = set()
         for key, (before, after) in delta.changes.items():
             if before is not None:
@@ -175,7 +175,7 @@ class EndpointView:
             self._services.pop(service, None)
 
     def _on_addresses_changed(self, hosts: Collection[str]) -> None:
-        """The addresses of these hosts have changed."""
+        """Notify listeners of the services that have instances on these hosts."""
         touched = {name for name, known in self._services.items() if any(one.host in hosts for one in known.values())}
         self._tell(touched)
 

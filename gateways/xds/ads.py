@@ -1,4 +1,4 @@
-"""The calls: streams of all types (ADS), and of one type: Envoy asks so for the endpoints of its own clusters."""
+"""The calls: streams of all types (ADS), and of one type, as Envoy asks for the endpoints of its own clusters."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class Ads:
 
 
 def _check_type(request: Any, only: ResourceType) -> None:
-    """On a stream of one type a request may leave it out. Raises InvalidRequest."""
+    """Set the type of a request, which may leave it out on a stream of one type. Raises InvalidRequest."""
     if request.type_url not in ("", only.value):
         raise invalid("type_url", f"{request.type_url[:200]!r} on a stream of {only.value}: use ADS for several types")
     request.type_url = only.value

@@ -52,7 +52,7 @@ class DeltaSubscriptions(XdsStream):
             self._on_rejected(kind, wanted.names, request.error_detail.message)
         elif request.response_nonce:
             self._counts.acks[kind.name.lower()] += 1
-        # Also in a request about an earlier answer: changes of names are said once.
+        # Also from a request about an earlier answer: a change of names is sent only once.
         self._subscribe(kind, wanted, request)
         if kind is ResourceType.ENDPOINTS:
             self._index(wanted.names)
@@ -105,7 +105,7 @@ class DeltaSubscriptions(XdsStream):
             wanted.names.discard(name)
             wanted.has.pop(name, None)
             wanted.due.discard(name)
-            if wanted.is_all:  # it must be told whether it still has it, as one of all
+            if wanted.is_all:  # the client must be told whether it still has the name, as one of all
                 wanted.due.add(name)
 
     def _take_over(self, wanted: _DeltaWanted, versions: Any) -> None:
@@ -116,8 +116,8 @@ class DeltaSubscriptions(XdsStream):
     def _unlike(self, kind: ResourceType, wanted: _DeltaWanted) -> set[str]:
         """Names that a client who wants all may have to be told of.
 
-        What this stream sent of what is listed differs by its name alone; what an earlier one sent may be of another
-        version of HQ, and is compared until every location has said what it has.
+        What this stream sent is made of names alone, so it changes only with the list. What an earlier stream sent may
+        be from another version of HQ: it is compared until every location has said what it has.
         """
         listed, has = self._all_names(kind), wanted.has
         new = {name for name in listed if not has.get(name) and self._is_readable(kind, name)}
@@ -126,7 +126,7 @@ class DeltaSubscriptions(XdsStream):
     # --- answers ------------------------------------------------------------------------------------------------------
 
     def _look(self, kind: ResourceType, wanted: _DeltaWanted, name: str) -> bytes | None:
-        """A resource, or that there is none; None: nobody knows, so the client keeps what it has."""
+        """A resource; _GONE: there is none; None: nobody knows, so the client keeps what it has."""
         if not self._is_readable(kind, name):
             return _GONE
         if name in wanted.names or name in self._all_names(kind):
@@ -134,7 +134,7 @@ class DeltaSubscriptions(XdsStream):
         return _GONE if self._resources.is_complete or name not in wanted.has else None
 
     def _news(self, kind: ResourceType, wanted: _DeltaWanted, name: str) -> bytes | None:
-        """The same, if the client does not have just that."""
+        """As `_look`, but None if the client has exactly that already."""
         resource = self._look(kind, wanted, name)
         if resource is None or wanted.has.get(name) == self._version(resource):
             return None

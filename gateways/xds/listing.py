@@ -1,7 +1,7 @@
 """The targets for clients that request all, and the cluster that a route to a service takes.
 
 A service is listed at its own port; again at a port, or with a label, that says HTTP/2 (Envoy has to know before it
-connects). What was listed stays until every location has said that it is gone: whoever misses it deletes it.
+connects). What was listed stays until every location has said that it is gone: clients delete what a list lacks.
 """
 
 from __future__ import annotations

@@ -94,7 +94,7 @@ class Resources:
     def response(
         self, kind: ResourceType, resources: Mapping[str, bytes], removed: Sequence[str] | None = None
     ) -> tuple[str, bytes]:
-        """A nonce and an answer of resources by name; with names that are removed, be it none: of the delta form."""
+        """A nonce and an answer with resources by name; if `removed` is given, even empty, in the delta form."""
         return self._responses.response(kind.value, f"{self._began}.{self._picture.changes}", resources, removed)
 
     # --- endpoints ----------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class Resources:
             return None
         made = self._endpoints.get(target.service, {}).get((name, place))
         if made is None and (made := self._make_assignment(name, target, place)) is not None:
-            if self._kept_endpoints >= _MOST_KEPT:  # no change drops those of services that there are not
+            if self._kept_endpoints >= _MOST_KEPT:  # no change drops those of services that do not exist
                 self._endpoints.clear()
                 self._kept_endpoints = 0
             self._endpoints.setdefault(target.service, {})[name, place] = made
@@ -142,7 +142,7 @@ class Resources:
     def _locality(self, places: Collection[EndpointAddress], priority: int) -> bytes:
         """Endpoints of one location and one weight."""
         instance = next(iter(places)).instance
-        # The usual weight has no part of its own, so that connections stay while others are weighed.
+        # Endpoints of the usual weight have no sub-zone, so that their connections stay when others get a weight.
         part = "" if instance.weight in (0, DEFAULT_WEIGHT) else f"weight-{instance.weight}"
         about = pb.LocalityLbEndpoints(
             locality=pb.Locality(zone=instance.cluster, sub_zone=part),

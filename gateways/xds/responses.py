@@ -28,7 +28,7 @@ class XdsResponses:
         self._nonces = 0
 
     def clear(self) -> None:
-        """Something changed: what was made is hardly asked for again."""
+        """Forget what was made: after a change it is hardly asked for again."""
         self._made.clear()
         self._versions.clear()
 
@@ -44,7 +44,7 @@ class XdsResponses:
     def response(
         self, type_url: str, version: str, resources: Mapping[str, bytes], removed: Sequence[str] | None = None
     ) -> tuple[str, bytes]:
-        """A nonce and the answer: a DeltaDiscoveryResponse if names are removed, be it none; else a DiscoveryResponse.
+        """A nonce and the answer: a DeltaDiscoveryResponse if `removed` is given, even empty; else a DiscoveryResponse.
 
         `resources`: google.protobuf.Any by name. `version`: of all of them.
         """

@@ -44,10 +44,10 @@ class WantedType:
     """A stream's subscription to one type.
 
     Attributes:
-        names: wanted by name; `is_all`: and whatever there is.
+        names: those wanted by name; `is_all`: all others, too.
         due: names to look at.
-        must_answer: be there nothing: the client waits for an answer.
-        has_earlier: it came with resources of an earlier stream, and not all there is was known since.
+        must_answer: even if there is nothing: the client waits for an answer.
+        has_earlier: the client came with resources of an earlier stream, and the list was never complete since.
     """
 
     names: set[str] = field(default_factory=set)
@@ -154,15 +154,15 @@ class XdsStream(ABC):
     # --- what the client may be told of -------------------------------------------------------------------------------
 
     def _all_names(self, kind: ResourceType) -> Collection[str]:
-        """Names of all there is, for a client that requests all: an Envoy. It would refuse listeners of gRPC's."""
+        """All names, for a client that requests all: an Envoy, which would refuse the listeners for gRPC's clients."""
         if kind is ResourceType.LISTENER:
             return () if self.listen is None else (TO_ALL,)
         return self._resources.listed
 
     def _is_listed_anew(self, services: Collection[str]) -> bool:
-        """Whether what there is may be other than at the last change; `services`: as they were said to have changed.
+        """Whether the list may differ from that of the last change; `services`: those that changed, none: any may have.
 
-        Most changes are of instances: they must not cost every Envoy a look at all there is.
+        Most changes are of instances only: they must not cost every Envoy a look at the whole list.
         """
         before, self._noted = self._noted, (self._resources.listed, self.listen)
         return not services or before[0] is not self._noted[0] or before[1] != self.listen
@@ -175,7 +175,7 @@ class XdsStream(ABC):
         return target is not None and self._may_read(target.service)
 
     def _resource(self, kind: ResourceType, wanted: WantedType, name: str) -> bytes | None:
-        """One that is readable, encoded; None: nobody knows, so the client keeps what it has."""
+        """A readable resource, encoded; None: nobody knows, so the client keeps what it has."""
         if name != TO_ALL:
             return self._resources.encoded_resource(kind, name, self.place)
         if kind is ResourceType.LISTENER:
@@ -183,9 +183,9 @@ class XdsStream(ABC):
         return self._resources.routes_to_all(self._may_read) if self._may_list(wanted) else None
 
     def _may_list(self, wanted: WantedType) -> bool:
-        """Whether all there is may be said: what a list lacks the client deletes.
+        """Whether the list may be sent: the client deletes what it lacks.
 
-        So it waits for a list, and a client that has something already for all of it.
+        So a client waits until there is a list, and one that has resources already until the list is complete.
         """
         if self._resources.is_complete:
             wanted.has_earlier = False

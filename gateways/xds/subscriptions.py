@@ -21,7 +21,7 @@ class _TypeState(WantedType):
     """The state of one type.
 
     Attributes:
-        shown: what the last answer had, where it has everything; sent: what each name was, where it has not.
+        shown: names of the last answer, if answers have everything; sent: the resource of each name, if they do not.
         nonce: of the last answer; accepted: the last version that the client took.
     """
 
@@ -33,7 +33,7 @@ class _TypeState(WantedType):
 
 
 class Subscriptions(XdsStream):
-    """The state of one stream that is told of everything, or of nothing."""
+    """The state of one stream in the form `state of the world`."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -10,7 +10,7 @@ from gateways.picture.addresses import port_of
 from hqclient.discovery import KnownInstance
 
 PROTOCOL: Final = "app-protocol"
-_MOST_CONDITIONS: Final = 20  # names that mean something are kept, whoever made them up
+_MOST_CONDITIONS: Final = 20  # valid names are cached, even those that a caller made up: so their size is limited
 HTTP2: Final = frozenset({"grpc", "h2", "h2c", "http2"})
 """Names of ports, and values of the label `app-protocol`, that say that servers speak HTTP/2."""
 
@@ -34,11 +34,11 @@ class XdsTarget:
         return self.port in HTTP2 or any(key == PROTOCOL and value in HTTP2 for key, value in self.labels)
 
     def fits(self, instance: KnownInstance) -> bool:
-        """Whether it is one of them."""
+        """Whether an instance is one of the target's."""
         return all(instance.labels.get(key) == value for key, value in self.labels)
 
     def number(self, instance: KnownInstance) -> int:
-        """Its port; 0: no suitable one."""
+        """The port of an instance; 0: it has no suitable one."""
         return instance.ports.get(self.port, 0) if self.port else port_of(instance)
 
 

@@ -31,14 +31,14 @@ class Life:
         self._sequence = 0
 
     def want(self, *, ready: bool, now: float, start_s: float) -> None:
-        """What the spec says. Being told the same twice changes nothing."""
+        """Follow what the spec says. Saying the same twice changes nothing."""
         if not ready:
             self._ready_at = None
         elif self._ready_at is None:
             self._ready_at = max(now, self._installed_at) + start_s
 
     def began(self, incarnation: int) -> None:
-        """HQ takes reports from us."""
+        """Note that HQ takes our reports, under this incarnation."""
         self.incarnation, self._sequence = incarnation, 0
 
     def status(self, now: float) -> model.RevisionStatus:
@@ -85,7 +85,7 @@ class Agent:
         self._lives: dict[str, Life] = {}
 
     def told(self, spec: model.InstanceSpec, now: float) -> None:
-        """The revisions that shall be there, as the agent learns it from HQ."""
+        """Follow the revisions that shall be there, as the agent learns from HQ."""
         wanted = {revision.id: revision for revision in spec.revision}
         self._lives = {id_: life for id_, life in self._lives.items() if id_ in wanted}
         for id_, revision in wanted.items():

@@ -118,6 +118,6 @@ class Child:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without HQ_*: what is set there for another HQ would configure this one."""
+    """Our environment without HQ_*: what is set there for another HQ would configure this one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("HQ_")}
     return {**kept, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "proto"), str(ROOT / "clients")))}

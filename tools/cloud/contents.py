@@ -27,7 +27,7 @@ SERVICE: Final = "shop"
 LAB: Final = "lab"  # a project of Wall-E with a fuse that has tripped
 SWITCH: Final = "s-east-r3"
 SCENARIO: Final = "NET-7"
-_FIRST_NODE: Final = 6  # of the service: neither the dark rack, nor that of the switch, has any of it
+_FIRST_NODE: Final = 6  # of the service: it has no instance in the dark rack, nor in the switch's
 _MOVED: Final = "east-n10"  # somebody's host, in another rack than the switch's
 EACH: Final = 4  # instances of the service in each location
 _AGAIN_S: Final = 0.2
@@ -45,7 +45,7 @@ def write_files(directory: Path) -> None:
 
 
 async def fill(started: Mapping[str, str]) -> None:
-    """Every host in a project of Wall-E that asks the CMS, and a service that Nanny rolled out."""
+    """Add every host to a project of Wall-E that asks the CMS, and let Nanny roll out a service."""
     async with grpc.aio.insecure_channel(started["walle"]) as channel:
         await _add_hosts(WalleServiceStub(channel), started["cms"])
     async with grpc.aio.insecure_channel(started["nanny"]) as channel:
@@ -60,9 +60,11 @@ async def second_version(started: Mapping[str, str]) -> None:
 
 
 async def trouble(started: Mapping[str, str], darken: Callable[[], Awaitable[None]]) -> None:
-    """What stays until somebody acts: a rack is dark and healing is off, a version whose processes end again and again
-    stopped itself at its canary, a switch upgrade waits for a host that somebody holds and for the services below
-    their floor, and more disks failed in another project than its fuse lets pass.
+    """Make trouble that stays until somebody acts.
+
+    A rack is dark and healing is off, a version whose processes end again and again stopped itself at its canary, a
+    switch upgrade waits for a host that somebody holds and for the services below their floor, and more disks failed in
+    another project than its fuse lets pass.
 
     `darken`: returns when the rack's instances have expired, so that the upgrade finds no room.
     """
@@ -120,7 +122,7 @@ async def _trip(walle: Any, cms: str) -> None:
 
 
 async def _taken(call: Any, request: Any) -> None:
-    """Orders take effect one after the other: a host is refused until its project is there. Raises AioRpcError."""
+    """Repeat an order until it is taken: a host is refused until its project is there. Raises AioRpcError."""
     for left in reversed(range(_TRIES)):
         try:
             await call(request)

@@ -28,7 +28,7 @@ class Crew:
         self._nodes = {name: Node(name, self._client, rng) for name in names}
 
     def silence_only(self, names: Container[str]) -> None:
-        """These nodes are silent, all others are not."""
+        """Silence these nodes, and wake all others."""
         for node in self._nodes.values():
             if (node.name in names) != node.silent:
                 node.wake() if node.silent else node.silence()

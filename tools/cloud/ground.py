@@ -1,4 +1,4 @@
-"""The directory of a running cloud: one at a time in it, and it goes with the cloud."""
+"""The directory of a running cloud: for one cloud at a time, and removed at its end."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _clear(directory: Path) -> None:
 
 
 def _remove(directory: Path) -> None:
-    """What was stopped while it started may still be writing its last words: gone is what stays gone."""
+    """Remove the directory until it stays removed: a process that was stopped during its start may still write."""
     for _ in range(_TRIES):
         shutil.rmtree(directory, ignore_errors=True)
         time.sleep(_AGAIN_S)

@@ -73,9 +73,9 @@ def write_sites(path: Path) -> Path:
 
 
 def write_executors(path: Path, server: str, cms: str) -> Path:
-    """How Wall-E reboots a simulated host: its file among the broken ones goes, and it is reported fine.
+    """Write how Wall-E reboots a simulated host: its file in BROKEN is removed, and it is reported fine.
 
-    With a bad kernel it is broken from then on, and the reboot fails. `cms`: the address of the CMS that it may ask.
+    With a bad kernel the file is made instead, and the reboot fails. `cms`: address of the CMS that Wall-E may ask.
     """
     boot = f"""[ ! -e "$1/{BAD_KERNEL}/$0" ] || {{ : >"$1/{BROKEN}/$0"; echo "kernel panic"; exit 1; }}
 rm -f "$1/{BROKEN}/$0"; exec "$2" -m walle.main --server "$3" hosts report "$0" UNREACHABLE --fine"""

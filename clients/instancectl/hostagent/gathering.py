@@ -18,7 +18,7 @@ _MOST_BYTES: Final = 3 * 1024 * 1024  # of one call, which takes 4 MiB
 _LONGEST_LINGER: Final = 10  # times `linger_s`, while more come
 _FIELD_1: Final = b"\x0a"  # the tag of `repeated ... = 1`, with a length
 Key = tuple[str, str]  # instance and revision
-Send = Callable[[bytes, float], Awaitable[bytes]]  # raises Failed
+Send = Callable[[bytes, float], Awaitable[bytes]]  # raises UpstreamError
 Read = Callable[[bytes], Sequence[Any]]
 
 

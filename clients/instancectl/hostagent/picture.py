@@ -29,7 +29,7 @@ _MOST_WAITING: Final = 1_000  # messages of one watch
 _TOKEN: Final = "host-agent"
 _VOID: Final = (grpc.StatusCode.FAILED_PRECONDITION, grpc.StatusCode.OUT_OF_RANGE)
 
-Watch = Callable[[bytes], AsyncGenerator[bytes, None]]  # raises Failed
+Watch = Callable[[bytes], AsyncGenerator[bytes, None]]  # raises UpstreamError
 
 
 class _SupervisorWatch:

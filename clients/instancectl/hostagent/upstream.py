@@ -101,7 +101,7 @@ class Upstream:
         self._channels = {replica.address: self._open_channel(replica.address) for replica in self._replicas.all}
 
     async def unary(self, method: str, request: bytes, deadline: float) -> bytes:
-        """The encoded answer. Another replica is tried only if this one surely did nothing. Raises Failed."""
+        """The encoded answer. Another replica is tried only if this one surely did nothing. Raises UpstreamError."""
         tried: set[str] = set()
         while True:
             replica, began = self._replicas.pick(tried), self._clock.now()
@@ -120,7 +120,7 @@ class Upstream:
             return answer
 
     async def watch(self, request: bytes) -> AsyncGenerator[bytes, None]:
-        """Messages of one stream, until it ends; it also ends when calls move to another replica. Raises Failed."""
+        """Messages of one stream, until it ends, also because calls move to another replica. Raises UpstreamError."""
         replica, began = self._replicas.pick(), self._clock.now()
         channel = self._channels[replica.address]
         messages = channel.stream(f"{_SERVICE}/WatchInstances", request, self._credentials.metadata())

@@ -30,7 +30,7 @@ from hqclient import Discovery, Origin
 MANAGER = "hq-endpointslices"
 MOST_ENDPOINTS = 100  # in a slice, as Kubernetes' own controller has it
 LEASE_S, RENEW_S, REQUEST_S = 15, 5.0, 4.0
-REPAIR_S = 60.0  # written again after so long, whatever somebody else did to them
+REPAIR_S = 60.0  # slices are written again after so long, in case somebody else changed them
 ACCOUNT = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 Json = dict[str, Any]
 
@@ -171,7 +171,7 @@ def write(
     wanted: Mapping[str, Json],
     written: Mapping[str, Json],
 ) -> None:
-    """What differs from what was written is written first, and then what is too much goes."""
+    """Write the slices that differ from those written before, then delete those that are not wanted."""
     for name, one in wanted.items():
         if written.get(name) == one:
             continue
