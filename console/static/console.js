@@ -32,7 +32,7 @@ function apply(page, fragments) {
   }
 }
 
-// What lights up when it changes; that time went by, since a report say, is no change.
+// The pieces that light up when they change; times and ages in them do not count.
 const PIECES = "tr, li, .card > p";
 const content = (one) => one.innerHTML.replace(/<time.*?<\/time>/g, "").replace(/\b\d[\d.]* ?(?:ms|s|min|h|d)\b/g, "");
 
@@ -153,7 +153,7 @@ function show(opener) {
   if (checked) checked.focus();
 }
 
-// A field that belongs to one choice is shown with that choice only; one that is about a failure, where there was one.
+// A field that belongs to one choice is shown with that choice only; a field about a failure only if there was one.
 document.addEventListener("change", (event) => {
   if (event.target.matches("[data-all]")) return mark(event.target);
   const dialog = event.target.closest("dialog");

@@ -160,7 +160,7 @@ func (s *Service) Close() {
 	}
 }
 
-// Endpoints are all of them, in a steady order. The slice is the caller's.
+// Endpoints returns all endpoints, in a stable order. The slice is the caller's.
 func (s *Service) Endpoints() []Endpoint {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -198,8 +198,8 @@ func (s *Service) Ready(ctx context.Context, atLeast int) error {
 	}
 }
 
-// OnChange calls a function with each new list, first with the present one, one call after the other. It must not block,
-// nor call OnChange or what OnChange returned, which ends it.
+// OnChange calls a function with each new list, first with the present one, one call after the other, until the returned
+// function is called. `call` must not block, nor call OnChange or the returned function.
 func (s *Service) OnChange(call func([]Endpoint)) func() {
 	s.callback.Lock()
 	defer s.callback.Unlock()
@@ -222,7 +222,7 @@ func (s *Service) OnChange(call func([]Endpoint)) func() {
 	}
 }
 
-// change alters the state under the lock, and notifies if the list is another one then.
+// change alters the state under the lock, and notifies if that changed the list.
 func (s *Service) change(alter func(r *roster) bool) {
 	s.callback.Lock()
 	defer s.callback.Unlock()
@@ -307,7 +307,7 @@ func (s *Service) save() {
 		return
 	}
 	state := s.roster.dump(s.name, time.Now().Round(0), time.Now())
-	for name, list := range state.Locations { // written without the lock
+	for name, list := range state.Locations { // the file is written without the lock
 		state.Locations[name] = cloneList(list)
 	}
 	s.dirty, s.savedAt = false, time.Now()

@@ -2,7 +2,7 @@ package discovery
 
 import "math/rand/v2"
 
-// WithTraffic are those of the endpoints that take new traffic: of weight above 0, or all of them if none has any, as a
+// WithTraffic returns the endpoints that take new traffic: those of weight above 0, or all if every weight is 0, as a
 // mistake in weights must not be an outage.
 func WithTraffic(endpoints []Endpoint) []Endpoint {
 	found := make([]Endpoint, 0, len(endpoints))
@@ -20,7 +20,7 @@ func WithTraffic(endpoints []Endpoint) []Endpoint {
 // Pick is one of the endpoints, at random and as often as their weights say; false: there is none.
 func Pick(endpoints []Endpoint) (Endpoint, bool) { return pick(endpoints, rand.Uint64N) }
 
-// pick takes what draws a number below a bound.
+// pick is Pick with a source of random numbers: draw returns one below a bound.
 func pick(endpoints []Endpoint, draw func(uint64) uint64) (Endpoint, bool) {
 	if len(endpoints) == 0 {
 		return Endpoint{}, false

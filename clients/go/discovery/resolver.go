@@ -7,7 +7,7 @@ import (
 )
 
 // NewResolver makes grpc-go find services by their names: `hq:///web` is service web at the port named `grpc`,
-// `hq:///web/http` at another one. Those of weight 0 get no calls; other weights are not looked at. Give it to grpc.WithResolvers, or register it for all.
+// `hq:///web/http` at another one. Endpoints of weight 0 get no calls; other weights are ignored. Give it to grpc.WithResolvers, or register it for all.
 func NewResolver(found *Discovery) resolver.Builder { return resolverBuilder{found} }
 
 type resolverBuilder struct{ found *Discovery }

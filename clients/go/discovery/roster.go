@@ -70,7 +70,7 @@ func (r *roster) whole() bool {
 	return len(r.locations) > 0
 }
 
-// savedToken is what belongs to exactly this list; empty: a later process starts from a snapshot.
+// savedToken is the token that belongs to exactly this list; empty: a later process starts from a snapshot.
 func (r *roster) savedToken() string {
 	for _, each := range r.locations {
 		if len(each.unconfirmed) > 0 || each.building != nil {
@@ -136,7 +136,7 @@ func clusterOf(message *hqv1.WatchInstancesResponse) string {
 func (r *roster) snapshot(message *hqv1.WatchInstancesResponse) {
 	found := r.at(clusterOf(message))
 	found.away = false
-	if found.building == nil { // nobody announced it: it replaces what was shown, and the token is void
+	if found.building == nil { // a snapshot that nobody announced: it replaces the list, and the token is void
 		r.startOver()
 	}
 	for _, event := range message.GetEvents() {
@@ -166,7 +166,7 @@ func (r *roster) synced(message *hqv1.WatchInstancesResponse, now time.Time) boo
 	return changed
 }
 
-// commit replaces a location's list by its snapshot, but for what a store may have lost.
+// commit replaces a location's list by its snapshot, but keeps instances that a store may have lost.
 func (r *roster) commit(found *location, source *hqv1.Source, now time.Time) {
 	fresh := found.building
 	missing := map[string]bool{}

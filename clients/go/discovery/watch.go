@@ -92,7 +92,8 @@ func (s *Service) ended(err error) {
 	})
 }
 
-// wait says how long: nothing while another replica was not asked, else with jitter; never less than HQ asks for.
+// wait returns how long to wait for the next stream: 0 while a replica has not been asked, else with jitter; never less
+// than HQ asks for.
 func (s *Service) wait(err error, failures, replicas int) time.Duration {
 	limit := s.config.MaxBackoff
 	if round := (failures - 1) / replicas; round < 20 {

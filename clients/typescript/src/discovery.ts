@@ -30,7 +30,7 @@ export interface DiscoveryOptions {
   refusedMs?: number; // about how long to wait after a refusal
   saveMs?: number; // a change is in the file after so long
   believeMs?: number; // what a replaced store lacks is kept for so long at most
-  renewMs?: number; // about how often to start over, so that what no stream told of is found
+  renewMs?: number; // about how often to start over, so that changes that no stream reported are found
 }
 
 const DEFAULTS = {
@@ -147,7 +147,7 @@ export class Discovery {
     if (VOID_TOKEN.has(error.code) && this.roster.token) this.roster.startOver();
   }
 
-  /** Nothing while another replica was not asked, else with jitter; never less than HQ asks for. */
+  /** How long to wait: 0 while a replica has not been asked, else with jitter; never less than HQ asks for. */
   private waitMs(error: ConnectError, failures: number, replicas: number): number {
     const { maxBackoffMs, refusedMs } = this.options;
     const round = Math.min(20, Math.floor((failures - 1) / replicas));

@@ -24,8 +24,8 @@ export class Location {
   list: InstanceList = new Map();
   building: InstanceList | undefined = new Map(); // the snapshot that is coming
   isAway = false; // only a gateway says so
-  epoch = ""; // that is believed
-  doubted = ""; // the epoch that is not
+  epoch = ""; // the one that is believed
+  doubted = ""; // the epoch that is not believed yet
   doubtedSince = 0;
   reason = "";
   unconfirmed = new Set<string>(); // kept, though HQ does not show them
@@ -88,7 +88,7 @@ export class Roster {
     return "";
   }
 
-  /** What a restart may continue behind; empty: it needs a snapshot. */
+  /** The token from which a restart may continue; empty: it needs a snapshot. */
   tokenToSave(): string {
     const isWhole = [...this.locations.values()].every((each) => !each.building && each.unconfirmed.size === 0);
     return isWhole ? this.token : "";
@@ -97,7 +97,7 @@ export class Roster {
   private takeSnapshot(message: WatchInstancesResponse): boolean {
     const found = this.location(clusterOf(message));
     found.isAway = false;
-    if (!found.building) this.startOver(); // nobody announced it: it replaces the list, and the token is void
+    if (!found.building) this.startOver(); // a snapshot that nobody announced: it replaces the list, and the token is void
     for (const { change } of message.events) {
       const ready = change.case === "put" ? readyInstance(change.value) : undefined;
       if (ready) found.building?.set(ready.id, ready);
@@ -119,7 +119,7 @@ export class Roster {
     return isChanged;
   }
 
-  /** By the snapshot, but for what a store may have lost. */
+  /** Replace a location's list by its snapshot, but keep instances that a store may have lost. */
   private replaceList(found: Location, source: Source, now: number): void {
     const fresh = found.building ?? new Map();
     const missing = [...found.list.keys()].filter((id) => !fresh.has(id));
@@ -188,7 +188,7 @@ export class Roster {
     }
   }
 
-  /** Drop what a location did not confirm, when it is back and complete, or trusted again. */
+  /** Drop instances that a location did not confirm, when it is back and complete, or trusted again. */
   private release(sources: Source[], now: number): boolean {
     let isChanged = false;
     for (const source of sources) {
