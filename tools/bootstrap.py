@@ -112,7 +112,7 @@ def install(profile: str) -> None:
 
 
 def write_path() -> None:
-    """The packages of hq-client are imported from this tree, too (distributions/hq-client)."""
+    """Let the packages of hq-client be imported from this tree, too (distributions/hq-client)."""
     folder = VENV / "lib" / f"python{PYTHON_VERSION}" / "site-packages"
     lines = [str(ROOT / name) for name in PACKAGES if name != "."]
     (folder / "hq-client.pth").write_text("\n".join(lines) + "\n")

@@ -23,7 +23,7 @@ def main() -> None:
         made = build(Path(scratch))
         shutil.rmtree(compiled.FOLDER, ignore_errors=True)
         shutil.copytree(made, compiled.FOLDER)
-        compiled.record().write_text(digest)  # last: without it nothing is taken
+        compiled.record().write_text(digest)  # last: without it the modules are not used
     check_use()
     print(f"compile: done in {time.monotonic() - started:.0f} s")
 

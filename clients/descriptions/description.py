@@ -101,7 +101,7 @@ def parse_description(value: Any, place: str, faults: list[str]) -> Description:
 
 
 def _labels(fields: Fields) -> dict[str, str | None]:
-    """`engine` and `allocator` are labels with fields of their own."""
+    """The labels, with those that have fields of their own: `engine` and `allocator`."""
     labels = fields.texts("labels")
     for name in ("engine", "allocator"):
         value = fields.text(name)

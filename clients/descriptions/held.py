@@ -32,7 +32,7 @@ class HeldInstance:
         return self.instance.meta.id
 
     def with_secrets(self, revisions: Iterable[instance_pb2.InstanceRevision]) -> HeldInstance:
-        """The same, with the descriptors of these revisions."""
+        """The same instance, with the secret descriptors of these revisions."""
         told = {revision.id: revision for revision in revisions}
         full = instance_pb2.Instance()
         full.CopyFrom(self.instance)

@@ -77,7 +77,7 @@ class Processes:
         return await ask_pages(lambda page: self.call(method, page), request)
 
     async def stream(self, address: str, method: str, request: Message) -> AsyncIterator[Any]:
-        """The answers of one process to a call that goes on. Raises HqApiError, BadCredentials."""
+        """The answers of one process to a streaming call. Raises HqApiError, BadCredentials."""
         async with self.open_channel(address) as (channel, metadata):
             async for answer in _rpc(channel, method, request)(request, metadata=metadata):
                 yield answer

@@ -18,7 +18,7 @@ _AS_JSON: Final = ContextVar("_AS_JSON", default=False)
 
 
 def complainer(program: str) -> Callable[[str], None]:
-    """Return the function with which a program prints errors. The exit code says of which kind they are."""
+    """Return the function with which a program prints errors. Their kind shows in the exit code."""
 
     def complain(text: str) -> None:
         if _AS_JSON.get():

@@ -24,7 +24,7 @@ def place_options(program: click.Group, words: Sequence[str]) -> list[str]:
     """
     command: click.Command = program
     levels: list[tuple[click.Command, list[str]]] = [(program, [])]
-    ahead: list[str] = []  # given before any level that has it
+    ahead: list[str] = []  # options given before any level that has them
     rest = list(words)
     while rest:
         word = rest.pop(0)

@@ -52,7 +52,7 @@ def _bad(fault: str, columns: Mapping[str, Value]) -> click.BadParameter:
 
 
 def _key(value: Any) -> Key:
-    """Numbers (64-bit ones are text in JSON) before text, nothing after both."""
+    """A sort key: numbers (64-bit ones are text in JSON) before text, missing values last."""
     if value is None or value in ("", "-"):
         return 2, 0.0, ""
     try:

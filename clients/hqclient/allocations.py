@@ -1,4 +1,4 @@
-"""Which part of an allocation a running process depends on: agents restart it, and others plan for that."""
+"""Which part of an allocation a running process depends on: if that changes, agents restart it, as Nanny knows."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ async def find_cause(address: str, files: CredentialFiles, prefix: str = "--") -
 
 
 def why_unreachable(address: str, files: CredentialFiles, prefix: str = "--") -> str:
-    """The first step that fails, and what to do about it; empty: all are done, so it was something else.
+    """The first step that fails, and what to do about it; empty: all steps succeed, so it was something else.
 
     It blocks, about a second for each step at most. `prefix`: of the flags that name credential files.
     """

@@ -129,7 +129,7 @@ class Credentials:
         return await find_cause(address, self.files, self._prefix)
 
     async def explain(self, error: HqApiError) -> HqApiError:
-        """The same error; if it says that nobody answered, then also why."""
+        """Return the error; if it says that nobody answered, with the reason why."""
         if error.from_hq or (error.sent and error.code is not grpc.StatusCode.DEADLINE_EXCEEDED):
             return error
         if why := await self.find_cause(error.endpoint):

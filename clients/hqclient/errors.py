@@ -103,7 +103,7 @@ class HqApiError(Exception):
         return f"HqApiError({self.code.name}, {self.message!r}, reason={self.reason!r})"
 
     def reword(self, message: str) -> None:
-        """Say it otherwise."""
+        """Replace the message."""
         self.message, self.args = message, (message,)
 
     @property
@@ -136,12 +136,12 @@ class HqApiError(Exception):
 
 
 def not_connected(endpoint: str, message: str) -> HqApiError:
-    """There is no connection, so nothing was sent."""
+    """The error for a missing connection: nothing was sent."""
     return HqApiError(grpc.StatusCode.UNAVAILABLE, message, sent=False, endpoint=endpoint)
 
 
 def connection_closed(endpoint: str) -> HqApiError:
-    """The connection ended during a call, which may have been carried out."""
+    """The error for a connection that ended during a call, which may have been carried out."""
     return HqApiError(grpc.StatusCode.UNAVAILABLE, f"the connection to {endpoint} was closed", endpoint=endpoint)
 
 

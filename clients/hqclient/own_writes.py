@@ -27,12 +27,12 @@ class OwnWrites:
         return f"OwnWrites(version={self.version}, epoch={self.epoch!r}, spans_clusters={self.spans_clusters})"
 
     def wrote(self, version: int, cluster: str = "") -> None:
-        """A write was acknowledged at this version; `cluster`: by whom, if the answer says so."""
+        """Note that a write was acknowledged at this version; `cluster`: by whom, if the answer says so."""
         self.version = max(self.version, version)
         self._note_cluster(cluster)
 
     def saw(self, sources: Iterable[service_pb2.Source]) -> None:
-        """An answer reported the epoch; a different one voids what was remembered."""
+        """Note the epoch that an answer reports; another epoch voids what was remembered."""
         answered = [source for source in sources if not source.error]
         for source in answered:
             self._note_cluster(source.cluster)

@@ -85,8 +85,8 @@ class Watch:
         self._progress = WatchProgress(request.resume_token)
         self._tried: set[str] = set()
         self._failures = 0
-        self._heard = False  # something, on this stream
-        self._was_let_in = False  # ever
+        self._heard = False  # any message, on this stream
+        self._was_let_in = False  # by HQ, on any stream
         self._renew_at = float("inf")  # from when the last snapshot was complete
         self._items = self._run()
 

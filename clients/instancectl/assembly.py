@@ -65,7 +65,7 @@ class SupervisedDirectory:
 
 
 async def run(settings: RunSettings) -> bool:
-    """Supervise until told to end; with `once`, whether everything wanted is installed.
+    """Supervise until told to end; with `once`, return whether everything wanted is installed.
 
     Raises:
         Occupied, StateUnreadable, WrongDirectory: the directory cannot be used; str() says what to do.
@@ -184,7 +184,7 @@ def _signals(supervisor: Supervisor) -> Iterator[None]:
 
 @asynccontextmanager
 async def answer_status(directory: SupervisedDirectory) -> AsyncIterator[None]:
-    """Answer `instancectl status` for a directory meanwhile."""
+    """Inside the block, answer `instancectl status` for a directory."""
     supervisor, sink = directory.supervisor, directory.sink
     async with answer_at(directory.layout.socket, {"status": lambda: snapshot(supervisor, sink)}):
         yield
@@ -192,7 +192,7 @@ async def answer_status(directory: SupervisedDirectory) -> AsyncIterator[None]:
 
 @asynccontextmanager
 async def answer_at(socket: Path, answers: dict[str, Callable[[], Any]]) -> AsyncIterator[None]:
-    """Answer questions of these kinds at a socket meanwhile. Raises OSError."""
+    """Inside the block, answer questions of these kinds at a socket. Raises OSError."""
     server = await serve(socket, ControlServer(answers).talk)
     try:
         yield

@@ -172,7 +172,7 @@ _FOR_INSTANCES = (
 
 
 def instance_options(command: F) -> F:
-    """How an instance is supervised, whether alone or with others."""
+    """Give a command the options that say how an instance is supervised, whether alone or with others."""
     for option in reversed(_FOR_INSTANCES):
         command = option(command)
     return command

@@ -43,7 +43,7 @@ class HqRoute:
         return self._agent
 
     def set_timeout(self, liveness_timeout_s: float) -> None:
-        """HQ reported after how much silence it marks a revision not ready."""
+        """Set after how much silence HQ marks a revision not ready."""
         if liveness_timeout_s > 0:
             self._timeout_s = liveness_timeout_s
 

@@ -192,7 +192,7 @@ class NodeSettings:
         return self.run.host_agent
 
     def for_instance(self, instance_id: str) -> RunSettings:
-        """The same as for `run --instance`: it reports at the socket, and has a directory of its own."""
+        """One instance's settings, as of `run --instance`: it reports at the socket, and has a directory of its own."""
         return replace(self.run, instance_id=instance_id, directory=self.run.directory / instance_id, servers=())
 
 

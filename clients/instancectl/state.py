@@ -28,7 +28,7 @@ class RunningChild:
         failed_checks: how many checks in a row have failed since then.
         has_begun: its start hook, if it has one, succeeded.
         is_up: its startup check, if it has one, passed.
-        strikes: how many checks in a row have failed that may stop it.
+        strikes: how many checks that may stop it have failed in a row.
         isolation: what keeps it apart; empty: not recorded.
         stop_signal: what asks it to end, in case its specification is no longer known.
     """
@@ -114,15 +114,15 @@ class StateFile:
         self._change(revision, container, is_ready=is_ready, failed_checks=failed_checks)
 
     def record_begun(self, revision: RevisionContentKey, container: str) -> None:
-        """Its start hook succeeded."""
+        """Record that its start hook succeeded."""
         self._change(revision, container, has_begun=True)
 
     def record_up(self, revision: RevisionContentKey, container: str) -> None:
-        """Its startup check passed."""
+        """Record that its startup check passed."""
         self._change(revision, container, is_up=True, strikes=0)
 
     def record_strikes(self, revision: RevisionContentKey, container: str, strikes: int) -> None:
-        """How many checks in a row have failed that may stop it."""
+        """Record how many checks that may stop it have failed in a row."""
         self._change(revision, container, strikes=strikes)
 
     def _change(self, revision: RevisionContentKey, container: str, **fields: Any) -> None:

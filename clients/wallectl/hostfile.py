@@ -82,9 +82,9 @@ class HostRow:
 
 
 def read_rows(text: str, *, project: str = "") -> list[HostRow]:
-    """`project`: of rows that name none. CSV begins with the names of its columns, JSON lines with `{`, YAML with `- `.
+    """The rows of a text: CSV begins with the names of its columns, JSON lines with `{`, YAML with `- `.
 
-    Raises BadDocument.
+    `project`: of rows that name none. Raises BadDocument.
     """
     first = next((line for line in text.splitlines() if line.strip() and not line.startswith(("#", "---"))), "").strip()
     read = _json_rows if first.startswith("{") else _yaml_rows if first.startswith("- ") else _csv_rows

@@ -90,7 +90,7 @@ def limit_text(limit: Limit) -> str:
 
 
 def incident_text(bounds: IncidentBounds) -> str:
-    """As the server reads it: what is not set has its default."""
+    """Bounds of incidents as the server reads them: what is not set has its default."""
     begins = bounds.begins_percent or 50
     ends = bounds.ends_percent or begins // 2
     return f"incidents: at least {bounds.min_hosts or 3} hosts and more than {begins} % fail, until {ends} % do"

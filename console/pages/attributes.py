@@ -100,7 +100,7 @@ class AttributePages:
 
 
 def text_of(info: pb.InfoAttributes) -> str:
-    """As YAML, with the names of the fields; what has its default is left out."""
+    """Attributes as YAML, with the names of the fields; those that have their default are left out."""
     known = json_format.MessageToDict(info, preserving_proto_field_name=True)
     return yaml.safe_dump(known, sort_keys=False, allow_unicode=True) if known else ""
 

@@ -61,7 +61,7 @@ class DisruptionPages:
         return TemplatePage("disruptions.html", "Disruptions", shown)
 
     async def one(self, visit: Visit, task: str) -> TemplatePage:
-        """Why it waits, who is in the way, and what would change that."""
+        """Show why a task waits, who is in the way, and what would change that."""
         if self._cms is None:
             return TemplatePage("missing.html", task, {"troubles": [_MISSING]})
         why, may = await asyncio.gather(self._cms.why(task), self._cms.may_operate())

@@ -45,7 +45,7 @@ class EditPages:
             self._nanny.snapshot(service, ""), self._nanny.service(service), self._nanny.may(service)
         )
         head = good(asked, pb.GetSnapshotResponse()).snapshot
-        if _is_absent(asked):  # a service without snapshots, or none at all: it begins here
+        if _is_absent(asked):  # no such service, or one without snapshots: it begins here
             return self._page(
                 service,
                 head,
@@ -88,7 +88,7 @@ class EditPages:
         return await self._comparison_page(self._nanny, visit, request, failed)
 
     async def _prepare(self, nanny: NannyClient, stored: pb.CreateSnapshotRequest) -> Redirect:
-        """Order it PREPARED, and show its own page, where single instances get targets."""
+        """Order the stored snapshot PREPARED, and show its own page, where single instances get targets."""
         service, made = stored.service_id, "Stored as the new HEAD"
         asked = await nanny.snapshot(service, "")
         head = good(asked, pb.GetSnapshotResponse()).snapshot

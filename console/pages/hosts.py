@@ -76,7 +76,7 @@ class HostPages:
         return TemplatePage("hosts.html", "Hosts", shown)
 
     async def one(self, visit: Visit, host: str) -> TemplatePage:
-        """Its checks, its operation in steps, its history."""
+        """Show a host's checks, its operation in steps, and its history."""
         if self._walle is None:
             return TemplatePage("missing.html", host, {"troubles": [MISSING]})
         found = await self._walle.host(host)
@@ -100,7 +100,7 @@ class HostPages:
         return TemplatePage("host.html", host, shown, status_of(is_there, found))
 
     async def order(self, visit: Visit, host: str, order: str) -> Redirect:
-        """Set its state, take it back when it was dead, begin an operation, or cancel one."""
+        """Set a host's state, take a dead host back, begin an operation, or cancel one."""
         reason = orders.reason(visit)
         known: dict[str, tuple[str, Any, str]] = {
             "state": (

@@ -41,7 +41,7 @@ class NodePages:
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
-        """Nodes that lack instances first, or by another column; the guards."""
+        """List nodes, those that lack ready instances first or by another column, and the guards."""
         counted, planned, guards = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_NODE), self._registry.suspensions(), self._registry.guards()
         )
@@ -61,7 +61,7 @@ class NodePages:
         return TemplatePage("nodes.html", "Nodes", shown)
 
     async def one(self, visit: Visit, node: str) -> TemplatePage:
-        """Its instances, those that lack first."""
+        """Show a node's instances, those that are not ready first."""
         counted, found, planned, host = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_UNSPECIFIED, pb.InstanceFilter(node_name=[node])),
             self._registry.page(pb.InstanceFilter(node_name=[node]), _ROWS),
@@ -88,7 +88,7 @@ class NodePages:
         return TemplatePage("node.html", node, shown, status_of(is_there, found))
 
     async def suspend(self, visit: Visit, node: str) -> Redirect:
-        """Planned work: nothing on this node expires for some hours."""
+        """Begin planned work: nothing on this node expires for some hours."""
         hours, reason, by = orders.hours(visit), orders.reason(visit), orders.author(visit)
         failed = await self._registry.order(
             visit.form.get("cluster", ""),

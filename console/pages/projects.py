@@ -77,7 +77,7 @@ class ProjectPages:
         return TemplatePage("projects.html", "Projects", shown)
 
     async def one(self, visit: Visit, project: str) -> TemplatePage:
-        """Its fuses, what used the limits, and the forecast."""
+        """Show a project's fuses, what used the limits, and the forecast."""
         if self._walle is None:
             return TemplatePage("missing.html", project, {"troubles": [MISSING]})
         credits_ = _credits(visit.query)
@@ -135,7 +135,7 @@ class ProjectPages:
         return TemplatePage("scenarios.html", "Planned work", shown)
 
     async def scenario(self, visit: Visit, scenario: str) -> TemplatePage:
-        """How far it is, who blocks it and why, and each host's approval."""
+        """Show how far planned work is, who blocks it and why, and each host's approval."""
         if self._walle is None:
             return TemplatePage("missing.html", scenario, {"troubles": [MISSING]})
         found = await self._walle.scenario(scenario)

@@ -29,7 +29,7 @@ from nannypb.v1 import service_pb2 as npb
 
 _ROWS: Final = 50
 _MOST_BACK: Final = 40  # pages that the address of a page remembers, to go back to
-_CUT: Final = "-"  # in their place: there were more
+_CUT: Final = "-"  # in place of those left out
 _LATELY_S: Final = 3_600.0
 _CHANGES: Final = 12
 _READINESS: Final = {
@@ -55,7 +55,7 @@ class ServicePages:
         ]
 
     async def all(self, visit: Visit) -> TemplatePage:
-        """Each service with ready of wanted, those that lack the most first, or by another column."""
+        """List services with their ready and wanted instances, those that lack the most first or by another column."""
         counted, budgets, may = await asyncio.gather(
             self._registry.counts(pb.COUNT_GROUP_SERVICE), self._budgets(), self._may_pause()
         )
@@ -85,7 +85,7 @@ class ServicePages:
         return TemplatePage("services.html", "Services", shown)
 
     async def one(self, visit: Visit, service: str) -> TemplatePage:
-        """Ready of wanted by location and revision, what changed lately, and the instances that lack first."""
+        """Show a service by location and revision, what changed lately, and its instances, those not ready first."""
         where = pb.InstanceFilter(service_id=[service])
         well = pb.InstanceFilter(service_id=[service], readiness=pb.READINESS_FILTER_READY)
         ((counted, parts), revisions, (reasons, bad), fine), (moved, budgets, asked, past) = await asyncio.gather(
@@ -162,7 +162,7 @@ class ServicePages:
         return await self._nanny.service(service) if self._nanny is not None else npb.GetServiceResponse()
 
     async def _past(self, visit: Visit, service: str) -> Past | None:
-        """Return the recorder's history of it, with the orders that Nanny knows."""
+        """Return the recorder's history of a service, with the orders that Nanny knows."""
         orders: npb.ListHistoryResponse | Trouble = npb.ListHistoryResponse()
         if self._nanny is not None and self._recorder is not None:
             orders = await self._nanny.history(service)

@@ -94,7 +94,7 @@ class SnapshotPages:
         return TemplatePage("snapshots.html", f"Snapshots of {service}", shown, status_of(found.id, asked))
 
     async def one(self, visit: Visit, service: str, snapshot: str) -> TemplatePage:
-        """Its instances with current and target; what activating it would change."""
+        """Show a snapshot's instances with current and target state, and what activating it would change."""
         if self._nanny is None:
             return TemplatePage("missing.html", service, {"service": service, "troubles": [_MISSING]})
         asked, listed, own, history, may = await asyncio.gather(

@@ -127,7 +127,7 @@ def host_row(answer: pb.GetHostResponse, scenarios: Mapping[str, ppb.Scenario] |
 
 
 def _planned_work(name: str, scenarios: Mapping[str, ppb.Scenario]) -> tuple[str, bool]:
-    """Its word, and whether it waits for approval."""
+    """The words for planned work, and whether it waits for approval."""
     known = scenarios.get(name)
     waits = known is not None and known.stage == ppb.SCENARIO_STAGE_ASKING
     return f"planned work {name}" + (f", {scenario_state(known)[1]}" if known is not None else ""), waits
@@ -139,7 +139,7 @@ def kind_of(kind: hpb.OperationKind) -> str:
 
 
 def stage_of(stage: hpb.Stage) -> str:
-    """Its word."""
+    """The word for a stage."""
     return dict(STEPS).get(stage, "unknown")
 
 
@@ -160,7 +160,7 @@ def scenario_state(scenario: ppb.Scenario) -> tuple[str, str]:
 
 
 def gives_up_s(scenario: ppb.Scenario) -> float:
-    """When it gives up unless all have agreed; 0: it does not wait for approval."""
+    """When planned work gives up unless all have agreed, in Unix time; 0: it does not wait for approval."""
     return seconds(scenario.created) + _ASKS_S if scenario.stage == ppb.SCENARIO_STAGE_ASKING else 0.0
 
 

@@ -96,7 +96,7 @@ def short(snapshot: str) -> str:
 
 
 def service_state(service: pb.Service) -> tuple[str, str]:
-    """Its level and its word."""
+    """The level of a service's state, and the word for it."""
     return _SERVICE.get(service.state, ("unknown", "unknown"))
 
 

@@ -126,7 +126,7 @@ class ConsulIndexes:
         return self._clock.wall_ms() // _MS_PER_MINUTE << _BITS
 
     def _compare(self, name: str) -> None:
-        """Move the topics of which a service shows something else than before."""
+        """Move the topics that show something else of a service than before."""
         before = self._shown.pop(name, _NOTHING_SHOWN)
         after = self._look(name, before)
         if after.instances:

@@ -63,7 +63,7 @@ class MessageWriter:
         return room - wire.HEADER_BYTES - len(query.question) - query.has_edns * wire.OPT_BYTES
 
     def depends_on_client(self, query: DnsQuery, said: ZoneAnswer, numbers: Sequence[int]) -> bool:
-        """Whether another address may get another answer to this, of which these records are sent."""
+        """Whether another client's answer may differ from this one, in which these records are sent."""
         if len(numbers) < len(said.records):
             return True
         common = self._room_for_records(query, self.common_bytes)

@@ -122,7 +122,7 @@ class Addressing:
 
 
 def port_of(instance: KnownInstance, preferred: Sequence[str] = PREFERRED) -> int:
-    """The first of these that it has, else its only one; 0: none, or several without a preferred one."""
+    """An instance's first preferred port, else its only one; 0: none, or several without a preferred one."""
     for name in preferred:
         if name in instance.ports:
             return instance.ports[name]

@@ -1,6 +1,6 @@
 """One incremental stream: what its client wants and has, name by name. Decisions only, no I/O.
 
-A request adds and takes away names. What a client has is kept as one short version a name, so a stream costs as much
+A request adds and takes away names. What a client has is kept as a short version per name, so a stream costs as much
 memory as it has names; a client that comes back says what it has, and is sent what differs. Versions are digests: a
 client that changes to another gateway is sent nothing that it has. A name is removed when it does not exist, and
 never because nobody knows.

@@ -50,7 +50,7 @@ class Resources:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is a list, be it of a file: clients that have nothing can be given what there is."""
+        """Whether there is a list, even from a file: clients that have nothing can be given what is in it."""
         return self._picture.coverage.is_known
 
     @property

@@ -55,7 +55,7 @@ def read_target(name: str) -> XdsTarget | None:
 
 
 def http2_name(instance: KnownInstance) -> str:
-    """The name of the target of its HTTP/2 port, if its label or the name of the port it is called at says so."""
+    """The target at an instance's HTTP/2 port; empty: neither its label nor the port's name says HTTP/2."""
     if (value := instance.labels.get(PROTOCOL, "")) in HTTP2:
         return f"{instance.service};{PROTOCOL}={value}"
     number = port_of(instance)

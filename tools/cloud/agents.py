@@ -112,7 +112,7 @@ class Agent:
 
 
 def _ends_after_s(revision: model.InstanceRevision) -> float | None:
-    """As its commands say: `false` ends at once, `timeout 8 serve` eight seconds after each start."""
+    """When its process ends, as its commands say: `false` at once, `timeout 8 serve` 8 s after each start."""
     for container in revision.container:
         match list(container.command):
             case ["false"]:

@@ -35,7 +35,7 @@ _TRIES: Final = 150
 
 
 def write_files(directory: Path) -> None:
-    """What the commands that the cloud prints apply: budgets that allow more for brief work, and a freeze."""
+    """Write what the commands that the cloud prints apply: budgets that allow more for brief work, and a freeze."""
     brief = {"maxUnavailable": "50%", "within": "15m"}
     budgets = [{"name": one, "service": one, "maxUnavailable": "10%", "brief": brief} for one in SERVICES]
     (directory / "brief.yaml").write_text(yaml.safe_dump_all(budgets))
@@ -53,7 +53,7 @@ async def fill(started: Mapping[str, str]) -> None:
 
 
 async def second_version(started: Mapping[str, str]) -> None:
-    """One more snapshot of the service, so that there is one to go back to."""
+    """Activate one more snapshot of the service, so that there is one to go back to."""
     async with grpc.aio.insecure_channel(started["nanny"]) as channel:
         await _until_active(NannyServiceStub(channel))
         await _activate(NannyServiceStub(channel), "v2", "second version", ["serve"])
@@ -109,7 +109,7 @@ async def _add_host(walle: Any, project: str, host: str, place: Mapping[str, str
 
 
 async def _trip(walle: Any, cms: str) -> None:
-    """A project without instances, whose limit lets one host with a bad disk pass in a day: three have one."""
+    """Make a project without instances, whose limit allows one host with a bad disk a day: three have one."""
     project = ppb.Project(id=LAB, name="The laboratory")
     project.limits["disk"].pair.add(period_s=86_400, count=1)
     await _add_project(walle, project, cms)
@@ -142,7 +142,7 @@ async def _create_service(nanny: Any) -> None:
 
 
 async def _begin_with_a_canary(nanny: Any) -> None:
-    """Roll-outs of the service switch one instance, with little traffic, and watch it for a while."""
+    """Let roll-outs of the service first switch one instance, with little traffic, and watch it for a while."""
     steps = npb.InfoAttributes()
     steps.rollout.step.add(instances="1", weight="10%")
     steps.rollout.step.add(hold_s=120)

@@ -35,7 +35,7 @@ class Node:
         self._unsettled = False  # the last reports were not answered
 
     def told(self, instance: instance_pb2.Instance) -> None:
-        """What HQ wants of an instance here; a silent node learns it when it is awake again."""
+        """Follow what HQ wants of an instance here; a silent node learns it when it is awake again."""
         known = self._specs.get(instance.meta.id)
         if known is not None and known.revision == instance.spec.revision:
             return

@@ -45,7 +45,7 @@ class Listener(Protocol):
     """Who follows a feed."""
 
     def step(self, delta: Delta) -> None:
-        """The roster made a step, which concerns this listener."""
+        """Take a step of the roster, which concerns this listener."""
         ...
 
 

@@ -192,7 +192,7 @@ class Ejections:
             self._records.pop(endpoint.identity, None)
 
     def keep_only(self, endpoints: Sequence[Endpoint]) -> None:
-        """Forget those that are gone."""
+        """Forget the failures of endpoints that are gone."""
         if self._records:
             there = {endpoint.identity for endpoint in endpoints}
             self._records = {who: record for who, record in self._records.items() if who in there}

@@ -44,7 +44,7 @@ class Delta:
     collapsed: bool = False
 
     def by_service(self) -> dict[str, Delta]:
-        """Its parts; an instance that went from one service to another is in both."""
+        """The step, split by service; an instance that went from one service to another is in both parts."""
         parts: dict[str, dict[Key, tuple[KnownInstance | None, KnownInstance | None]]] = {}
         for key, change in self.changes.items():
             for service in {instance.service for instance in change if instance is not None}:

@@ -40,7 +40,7 @@ class BackgroundLoop:
         os.register_at_fork(before=self._stop_for_fork, after_in_parent=self._unlock, after_in_child=self._unlock)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Its result, or what it raises, without the frames of the loop. Ctrl-C cancels it."""
+        """Return the coroutine's result or raise its exception, without frames of the loop. Ctrl-C cancels it."""
         loop = self._running_loop()
         if threading.current_thread() is self._thread:
             coroutine.close()

@@ -12,7 +12,7 @@ P = ParamSpec("P")
 
 
 class SyncCaller:
-    """Has an asyncio object with the calls of the same names."""
+    """Base of the classes whose calls run those of the same names of an asyncio object."""
 
     def _asyncio(self) -> Any:
         """The object, of the current loop."""

@@ -1,4 +1,4 @@
-"""The client whose calls are waited for."""
+"""The synchronous client: each call waits for its answer."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ class ReachedInstances:
         return self.named - {instance_id for _, instance_id in self.shown.instances}
 
     def _record_instance(self, instance: instance_pb2.Instance) -> bool:
-        """Whether it has just reached the goal."""
+        """Record an instance; return whether it has just reached the goal."""
         key = (instance.meta.cluster, instance.meta.id)
         if self.holds is None or not self.holds(instance):
             self.met.discard(key)

@@ -155,7 +155,7 @@ class SupervisedContainer:
 
     async def _live(self, adopted: Child | None, record: RunningChild | None) -> ProcessExit | None:
         """One run, from start to end; None: it could not be started, or the adopted process could not be taken over."""
-        self._child = adopted  # set first: whatever fails, it must not keep running beside another one
+        self._child = adopted  # first: if something fails, it must not run on beside a new one
         try:
             self._output.open()
             child = self._child = adopted or await self._start()

@@ -10,7 +10,7 @@ from instancectl.processes.child import ProcessExit
 
 
 class StatusKeeper:
-    """Begins as waiting.
+    """Keeps the ContainerStatus of a container, which is waiting at first.
 
     Attributes:
         was_ready: it is ready, or was.

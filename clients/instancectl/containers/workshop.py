@@ -32,14 +32,14 @@ def grace_s(container: Container) -> float:
 
 
 def drain_s(container: Container) -> float:
-    """How long it keeps running once it is known to be not ready; an explicit 0 s is respected."""
+    """How long a container runs on once it is known to be not ready; an explicit 0 s is respected."""
     if not container.HasField("drain_period"):
         return DEFAULT_DRAIN_S
     return container.drain_period.ToTimedelta().total_seconds()
 
 
 def stop_signal(container: Container) -> signal.Signals:
-    """Return the signal that asks it to end."""
+    """Return the signal that asks a container to end."""
     return signal.Signals.__members__.get(container.stop_signal, signal.SIGTERM)
 
 
@@ -92,11 +92,11 @@ class Blueprint:
 
     @property
     def digest(self) -> str:
-        """If it differs, the container must be restarted."""
+        """A digest of what the process depends on: if it differs, the container must be restarted."""
         return container_digest(self.container, self.desired.allocation)
 
     def is_origin_of(self, digest: str) -> bool:
-        """Whether a container recorded with this digest was started from it, perhaps by an earlier version of ours."""
+        """Whether a container recorded with this digest was started from this blueprint, maybe by an older agent."""
         return digest in (self.digest, former_container_digest(self.container, self.desired.allocation))
 
 

@@ -161,14 +161,14 @@ class Unpacking:
 
 
 def _parts(path: str, name: str) -> Parts:
-    """Raises BadMember: it is absolute."""
+    """The parts of a path. Raises BadMember: it is absolute."""
     if path.startswith("/"):
         raise BadMember(name, "is absolute, or a link to an absolute path")
     return PurePosixPath(path).parts
 
 
 def _parts_inside(path: str, name: str) -> Parts:
-    """Raises BadMember: it is absolute or has `..`."""
+    """The parts of a path. Raises BadMember: it is absolute or has `..`."""
     parts = _parts(path, name)
     if ".." in parts:
         raise BadMember(name, "points outside the directory: it has '..'")

@@ -196,7 +196,7 @@ class HostAgentCalls:
 
 
 def _as_listed(request: type[M], batch: type[Message]) -> Callable[[bytes], M]:
-    """Parse a message inside a batch, as HQ will: one that parses only alone (too deep) would fail the batch."""
+    """Parses a message inside a batch, as HQ will: one that parses only alone (too deep) would fail the batch."""
     field = batch.DESCRIPTOR.fields_by_number[1].name
 
     def parse(body: bytes) -> M:

@@ -55,7 +55,7 @@ class _SupervisorWatch:
         self._arrived.set()
 
     async def next(self) -> pb.WatchInstancesResponse:
-        """Raises ServiceError: the watch ends; TimeoutError: nothing came."""
+        """The next message. Raises ServiceError: the watch ends; TimeoutError: nothing came."""
         async with asyncio.timeout(_SILENCE_S):
             await self._arrived.wait()
         if self.end is not None:

@@ -32,7 +32,7 @@ log = logging.getLogger(__name__)
 
 
 class NodeGuard:
-    """Decides by service.
+    """Decides by service who processes run as.
 
     Args:
         users: None: we are not root, so everything runs as our own user.
@@ -114,7 +114,7 @@ def _runtime(name: str, uids: UidRange, root: Path) -> ProcessRuntime:
 
 
 def _probe(runtime: BubblewrapRuntime, uid: int) -> str:
-    """Why it does not work for a user of this number; empty: it does."""
+    """Why bubblewrap does not work for a user of this number; empty: it does."""
     command = [*runtime.wrapper(Path("/"), ()), "true"]
     user = {"user": uid, "group": uid, "extra_groups": []} if os.getuid() == _ROOT.uid else {}
     try:

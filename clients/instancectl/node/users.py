@@ -35,7 +35,7 @@ class ServiceUsers:
         return self._uids.get(service)
 
     def user_of(self, service: str, owner: int | None) -> ProcessUser:
-        """The user of a service; `owner`: of files that an instance of it has here already, if any.
+        """The user of a service; `owner`: uid of the files that an instance of it has here already, if any.
 
         Raises:
             NoUserLeft: the range is used up.

@@ -171,7 +171,7 @@ def _delegated_cgroup(root: Path, own: str) -> Path | None:
 
 
 def _hands_down(parent: Path) -> bool:
-    """Raises OSError: there is no such group, or it has no memory and cpu to hand down."""
+    """Whether a group delegates memory and cpu. Raises OSError: there is no such group, or it does not have them."""
     needed = {"cpu", "memory"}
     if not needed <= set((parent / "cgroup.controllers").read_text().split()):
         raise FileNotFoundError(parent)

@@ -126,7 +126,7 @@ class Output:
 
 
 def rotate(path: Path, settings: OutputSettings) -> None:
-    """Move the newest content of a file, to which others append, to `path`.1 and that to `path`.2. Raises OSError."""
+    """Move the newest content of a file, to which others append, to `path`.1, that to `path`.2, ... Raises OSError."""
     names = [path, *(path.with_name(f"{path.name}.{number}") for number in range(1, settings.kept + 1))]
     for older, newer in zip(names[:0:-1], names[-2:0:-1], strict=False):
         if newer.exists():

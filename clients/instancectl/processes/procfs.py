@@ -50,7 +50,7 @@ def boot_id() -> str:
 
 
 def stat(pid: int) -> Stat | None:
-    """None if there is no such process."""
+    """The stat of a process; None: there is no such process."""
     try:
         text = (_PROC / str(pid) / "stat").read_text()
     except OSError:

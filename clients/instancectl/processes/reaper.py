@@ -33,7 +33,7 @@ class ProcessReaper:
         asyncio.get_running_loop().remove_signal_handler(signal.SIGCHLD)
 
     def add(self, child: Child, popen: subprocess.Popen[bytes]) -> None:
-        """Tell `child` how it ends."""
+        """Reap `child` when it ends, and tell it how it ended."""
         self._alive[child.pid] = (child, popen)
 
     def find(self, identity: procfs.ProcessId) -> Child | None:

@@ -49,7 +49,7 @@ STOPPED = ConditionVerdict(False, "Stopped", "the supervisor is exiting")
 
 
 def retry_verdict(message: str, at: datetime) -> ConditionVerdict:
-    """A fetch failed, and is tried again. Its message is all that changes from one failure to the next."""
+    """That a fetch failed and is tried again; only the message differs from one failure to the next."""
     return ConditionVerdict(False, "Retrying", f"{message}; next try at {at:%H:%M:%S} UTC")
 
 

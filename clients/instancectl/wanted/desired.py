@@ -29,7 +29,7 @@ class RevisionContentKey:
 
 
 def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> RevisionContentKey:
-    """Covers all that preparing depends on; not the target, and not the processes to run."""
+    """A key that covers all that preparing depends on, but neither the target nor the processes to run."""
     content = InstanceRevision()
     content.CopyFrom(revision)
     for name in ("target", "container", "secret_count"):
@@ -41,7 +41,7 @@ def revision_key(revision: InstanceRevision, allocation: ResourceAllocation) -> 
 
 
 def container_digest(container: Container, allocation: ResourceAllocation) -> str:
-    """Covers all that a running process depends on: if it changes, the process must be restarted."""
+    """A digest of all that a running process depends on: if it changes, the process must be restarted."""
     return _digest(container, restarting_part(allocation))
 
 
@@ -110,7 +110,7 @@ class Desired:
 
 
 def is_wanted_created(revision: InstanceRevision) -> bool:
-    """Whether it is only described: the node shall hold nothing of it."""
+    """Whether a revision is only described: the node shall hold nothing of it."""
     return revision.target == instance_pb2.REVISION_TARGET_CREATED
 
 

@@ -54,7 +54,7 @@ class DesiredSource(Protocol):
         ...
 
     def look_again(self) -> None:
-        """Called when there is reason to think that it changed."""
+        """Read the source again soon: there is reason to think that it changed."""
         ...
 
 
@@ -81,7 +81,7 @@ class Wishes:
         self._is_known = False
 
     def look_again(self) -> None:
-        """Called when there is reason to think that it changed."""
+        """Read the source again soon: there is reason to think that it changed."""
         self._source.look_again()
 
     async def follow(self) -> None:

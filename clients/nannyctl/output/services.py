@@ -54,7 +54,7 @@ def show_service(service: pb.Service) -> str:
 
 
 def remark_of(state: pb.SnapshotState) -> str:
-    """Return the progress of its action, else why it is in its state, else why its last order failed."""
+    """Return the progress of a snapshot's action, else why it is in its state, else why its last order failed."""
     failed = state.order.outcome in (pb.ORDER_OUTCOME_FAILED, pb.ORDER_OUTCOME_ROLLED_BACK)
     return state.action.message or state.message or (outcome_words(state.order) if failed else "")
 

@@ -57,7 +57,7 @@ class InstanceReader:
         return found
 
     async def _with_secrets(self, one: HeldInstance) -> HeldInstance | None:
-        """None: it is gone, or changes faster than it can be read; a write will find that out."""
+        """With descriptors; None: it is gone, or changes faster than it can be read; a write will find that out."""
         async with self._secret_reads:
             for _ in range(SECRET_TRIES):
                 try:

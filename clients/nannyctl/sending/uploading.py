@@ -106,7 +106,7 @@ def result_without_write(action: PlannedAction) -> Result:
 
 
 def _as_found(action: PlannedAction, told: Result, kind: PlannedKind) -> Result:
-    """An instance that needs no write any more: our own write was stored after all, or somebody did the same."""
+    """The result for an instance that needs no write any more: ours was stored after all, or somebody did the same."""
     result = result_without_write(action)
     if told.outcome is UploadOutcome.CONFLICT or result.failed:
         return result

@@ -70,7 +70,7 @@ class WriterLease:
         self._version, self._seen_at, self._renewed_at = "", 0.0, 0.0
 
     def is_held(self) -> bool:
-        """Take or renew it, if nobody else renews it. Other machines' clocks are not looked at."""
+        """Take or renew the lease, unless somebody else renews it. Other machines' clocks are not looked at."""
         try:
             lease = self._call("GET", f"leases/{self._name}")
         except urllib.error.HTTPError as error:
@@ -86,7 +86,7 @@ class WriterLease:
         return self._write("PUT", f"leases/{self._name}", lease)
 
     def keep(self) -> None:
-        """Renew it when that is due: before each of many requests. Raises LostLease, and as `is_held`."""
+        """Renew the lease when that is due: call it before each of many requests. Raises LostLease, or as `is_held`."""
         if time.monotonic() >= self._renewed_at + RENEW_S and not self.is_held():
             raise LostLease("another process writes now")
 
