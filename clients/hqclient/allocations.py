@@ -1,4 +1,4 @@
-"""Which part of an allocation a running process depends on: if that changes, agents restart it, as Nanny knows."""
+"""Which part of an allocation a running process depends on: a change restarts it, and Nanny plans for that."""
 
 from __future__ import annotations
 

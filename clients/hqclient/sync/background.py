@@ -36,7 +36,7 @@ class BackgroundLoop:
         self.generation = 0
         self.opened: weakref.WeakSet[Reopened[Any]] = weakref.WeakSet()
         atexit.register(self.stop)
-        # A fork has none of its parent's threads, those of gRPC's core included: it can start again only if at rest.
+        # A fork has none of its parent's threads; gRPC's core, which loses its own, starts again only if at rest.
         os.register_at_fork(before=self._stop_for_fork, after_in_parent=self._unlock, after_in_child=self._unlock)
 
     def run(self, coroutine: Coroutine[Any, Any, T]) -> T:

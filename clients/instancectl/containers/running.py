@@ -19,7 +19,7 @@ class RunningContainers:
 
     Attributes:
         leaving: why it is not ready from now on; None: it is not being stopped.
-        spec_version: of the specification that the containers were started from; the newest, if they differ.
+        spec_version: of the newest specification that would start the containers as they run.
     """
 
     def __init__(self, key: RevisionContentKey, workshop: Workshop, drain: Drain, changed: Callable[[], None]) -> None:
@@ -85,7 +85,7 @@ class RunningContainers:
                 self._replacing[name] = asyncio.create_task(self._replace(container, blueprint, drain_s))
 
     def begin_stop(self) -> None:
-        """Set `leaving`, by how far the containers had come; call `stop` next."""
+        """Set `leaving`, before `stop`: it says how far the containers had come."""
         containers = [each for each in self.containers if not conditions.has_completed(each.status)]
         if any(each.is_in_start_hook for each in containers):
             self.leaving = conditions.HOOK_CANCELLED

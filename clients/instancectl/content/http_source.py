@@ -114,7 +114,7 @@ class _Https(urllib.request.HTTPSHandler):
 
 
 def _way(req: urllib.request.Request, connect: Connect) -> Connect:
-    """How to connect: to a proxy without a check, as it is the operator's choice, and itself decides where to."""
+    """How to connect; to a proxy without a check: it is the operator's choice, and decides itself where to connect."""
     is_proxied = req.has_proxy() or getattr(req, "_tunnel_host", None)
     return socket.create_connection if is_proxied else connect
 

@@ -163,7 +163,7 @@ async def run_node(settings: NodeSettings) -> None:
         )
         await agent.run()
         if not settings.stops_at_end:
-            # Leaving the contexts would stop what runs: end here, as a killed agent does.
+            # Any clean-up would stop what runs, or be of no use: end here, as a killed agent does.
             logging.shutdown()
             os._exit(0)
 

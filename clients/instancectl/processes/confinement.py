@@ -82,7 +82,7 @@ class BubblewrapRuntime:
         self._root = root
 
     def wrapper(self, cwd: Path, visible: tuple[Path, ...]) -> tuple[str, ...]:
-        # Never --die-with-parent: the process is to outlive us. No session of its own: the process group stays ours.
+        # Never --die-with-parent: it is to outlive us. Never --new-session: the process group stays the container's.
         hidden = ("--tmpfs", "/tmp", "--tmpfs", str(self._root))  # nosec B108: an empty one of its own
         binds = tuple(word for path in visible for word in ("--bind", str(path), str(path)))
         apart = ("--dev-bind", "/", "/", "--unshare-pid", "--unshare-ipc", "--proc", "/proc")

@@ -219,7 +219,7 @@ class StatusReporter:
         return _ReportOutcome(is_settled=False, delay_s=error.retry_delay_s or 0.0)
 
     async def _on_fenced(self, subject: ReportSubject, error: HqApiError) -> None:
-        """Stop: another reporter took over. Begin again if it was a late BeginReporting of our own."""
+        """Begin again if a late BeginReporting of our own fenced us; else stop: another reporter took over."""
         try:
             holder = await self._holder(subject.id)
         except HqApiError as failure:
