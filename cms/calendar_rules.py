@@ -20,7 +20,7 @@ _TIME: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)|24:00")
 _MOST: Final = 100  # of hours and freezes
 _MOST_MARGIN_S: Final = 86_401.0
 _OVERRUN_S: Final = 3_600.0
-# For ever: what is computed from these, days and minutes more, is still within a calendar's years.
+# Bounds of a freeze for ever: times computed from these, days and minutes more, are still within a calendar's years.
 _FIRST_S: Final = datetime(1970, 1, 1, tzinfo=UTC).timestamp()
 _LAST_S: Final = datetime(9000, 1, 1, tzinfo=UTC).timestamp()
 
@@ -114,7 +114,7 @@ def _freeze(freeze: pb.FreezePeriod, zone: ZoneInfo, field: str) -> Freeze:
 
 
 def _moment(text: str, zone: ZoneInfo, field: str, *, days: int = 0) -> float:
-    """`days` are added to a date without a time. Beyond the years of a calendar: infinity."""
+    """A local time as Unix time; infinity beyond a calendar's years. `days` are added to a date without a time."""
     try:
         local = datetime.fromisoformat(text)
     except ValueError:
@@ -128,7 +128,7 @@ def _moment(text: str, zone: ZoneInfo, field: str, *, days: int = 0) -> float:
 
 
 def _widths(rule: CalendarRule) -> Iterator[float]:
-    """How long each window is when no clock changes; those that touch are longer."""
+    """How long each window is when no clock changes; one that touches midnight may go on: infinity, too."""
     if any(window.begin == 0 or window.end == 24 * 60 for window in rule.windows):
         yield float("inf")
     for window in rule.windows:

@@ -69,7 +69,7 @@ def check_budget(budget: cms_pb2.Budget) -> None:
 
 
 def check_size(setting: Message, field: str) -> list[Violation]:
-    """All of a kind are told to recorders together, in an answer that has a bound."""
+    """Bound a setting's size: recorders get all settings of a kind in one answer, whose size is limited."""
     size = setting.ByteSize()
     return (
         [Violation(field, f"is {size} bytes; the limit is {_MOST_SETTING_BYTES}")] if size > _MOST_SETTING_BYTES else []

@@ -43,9 +43,10 @@ class CmsSettings:
     """The CMS's settings.
 
     Attributes:
-        issuers: who must declare their running work in a new epoch, and may declare work at all; each with the
-            identities that may speak for it.
-        healers: whose tasks may be repairs; rollout_issuers: whose tasks may be roll-backs. Likewise.
+        issuers: those that must declare their running work in a new epoch (no others may declare any); each with
+            the identities that may speak for it.
+        healers: issuers whose tasks may be repairs, each with its identities.
+        rollout_issuers: issuers whose tasks may be roll-backs, each with its identities.
         fence_s: how long to wait for a location to prove that everything it acknowledged is known here.
         first_decision_s: how long the answer to a new task waits for the task's first decision.
     """
@@ -109,7 +110,7 @@ class CmsController:
         return CmsAccessChecks(self.book, self.settings.bound_issuers(), self.tasks)
 
     def _missing_right(self, task: Task) -> str:
-        """Why the owner may not take down by now what its stored task names; empty: it may."""
+        """Why the owner of a stored task may no longer take down what the task names; empty: it may."""
         record = self.tasks.get(task.id)
         if record is None or not record.access:
             return ""
@@ -171,7 +172,7 @@ class CmsController:
             self.journal.end()
 
     def look_around(self) -> None:
-        """Note now what each decision notes, for who begins to follow."""
+        """Bring up to date, for a new follower, what is noted before each decision."""
         self._look_around(self.clock.now())
 
     async def wait_for_decision(self, task_id: str, timeout_s: float) -> None:
@@ -263,7 +264,7 @@ class CmsController:
         moved.set()
 
     def _sync(self) -> None:
-        """The store has another history: drop what it does not contain."""
+        """If the store has another history, drop what it does not contain."""
         if self._epoch != self.controller.epoch:
             self._epoch = self.controller.epoch
             for gone in self.book.tasks.keys() - self.tasks.keys():
@@ -330,7 +331,7 @@ class CmsController:
         return record.ByteSize() if record is not None else 0
 
     def _confirm(self, change: Change, ledger: ledger_pb2.Ledger, now: float) -> bool:
-        """Answer one unit whose confirmation was asked for; whether there was one."""
+        """Answer one unit whose confirmation was asked for; return whether there was one."""
         asked = next((task_id for task_id in self._confirming if task_id in self.book.tasks), None)
         if asked is None:
             return False
@@ -342,7 +343,7 @@ class CmsController:
         if not isinstance(outcome, str) and outcome:
             happens = first_part(ledger, outcome, self.book, self.controller.epoch, self._size_of)
             self._move(change, happens)
-            # The others are answered once all of the group, or the withdrawals that go first, are stored.
+            # Tasks that have not moved are answered once all the group, or the withdrawals that go first, are stored.
             moved = {task_id for task_id, _ in happens}
             answered = [task_id for task_id in answered if task_id in moved]
         confirming = [task_id for task_id in answered if self.tasks[task_id].confirming]
@@ -365,9 +366,9 @@ class CmsController:
         return bool(unasked or ended)
 
     def _let_go(self, change: Change) -> bool:
-        """End holds of instances that were deleted, before anything is decided; whether there was one.
+        """Before anything is decided, end holds on instances that were deleted; return whether there were any.
 
-        Whoever has such an id by now is somebody else's.
+        An instance that has such an id by now is another one.
         """
         verifiable = self.book.picture.verifiable()
         holders = sorted(filter(self._holds_gone, set().union(*verifiable.values())))
@@ -397,7 +398,7 @@ class CmsController:
         return [task_id for task_id in late if task_id in self.tasks and self.tasks[task_id].fleet_group]
 
     def _ended_long_ago(self) -> list[str]:
-        """Work since whose end every instance there has been heard from, or is down."""
+        """Ended work whose instances have all been heard from since, or are down."""
         if self.book.picture.certain != self.book.locations:
             return []  # it is unknown which instances are there
         return [task_id for task_id, record in self.ended.items() if not self._is_awaited(record)]

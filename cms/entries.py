@@ -41,7 +41,7 @@ def state_entries(book: TaskLedger) -> Iterator[record_pb2.LedgerEntry]:
 
 
 def rules_of(start: record_pb2.LedgerStart) -> Rules:
-    """The timing rules of a record; those that it does not know are as by default."""
+    """The timing rules of a record; those that it lacks are as by default."""
     known = asdict(Rules())
     return replace(Rules(), **{name: value for name, value in start.rule.items() if name in known})
 
@@ -87,7 +87,7 @@ def instance_of(one: record_pb2.LedgerInstance) -> Instance:
 
 
 def instance_gone_entry(key: InstanceKey) -> record_pb2.LedgerEntry:
-    """It is not there any more."""
+    """The entry for an instance that is gone."""
     return record_pb2.LedgerEntry(instance_gone=_ref(key))
 
 

@@ -1,7 +1,7 @@
 """Tells recorders what the ledger knows and decides.
 
-What decisions look at is compared when one is made: between two of them nothing matters. While nobody follows,
-nothing is compared.
+At each decision the ledger is compared with what was told before: what comes and goes between two decisions does not
+matter. While nobody follows, nothing is compared.
 """
 
 from __future__ import annotations
@@ -56,18 +56,18 @@ class LedgerJournal:
                 self._instances, self._tasks = {}, {}
 
     def end(self) -> None:
-        """Another process may decide: its followers start over."""
+        """End all followers, as another process may decide now: they start over there."""
         for follower in self._followers:
             follower.end()
 
     def note_barred(self, task: Task, why: str) -> str:
-        """The owner of a task may not do by now what it names; returns why."""
+        """Note why the owner of a task may no longer do what the task names (empty: it may); returns `why`."""
         if why and self._followers:
             self._barred[task.id] = why
         return why
 
     def add_decision(self, decision: Decision, now: float) -> None:
-        """A decision on all that waits. Idle ones are not told again."""
+        """Tell followers a decision on all that waits; an idle one after an idle one only if something changed."""
         if not self._followers:
             return
         states = {task.state for task in self._book.tasks.values()}
@@ -84,7 +84,7 @@ class LedgerJournal:
         self._tell([*found, record_pb2.LedgerEntry(decision=made)])
 
     def add_confirmation(self, task_id: str, outcome: Sequence[TaskChange] | str, now: float) -> None:
-        """A decision on the confirmation of a task: what happens, or why nothing does."""
+        """Tell followers the decision on the confirmation of a task: what happens, or why nothing does."""
         if not self._followers:
             return
         found = self._differences()
@@ -121,7 +121,7 @@ class LedgerJournal:
         return book.picture.budgets, book.limits, book.calendar, book.picture.certain
 
     def _differences(self) -> Entries:
-        """What an instance does while a task holds it is between the two: a replay sees whose it is."""
+        """New tasks, then instances, then ended tasks: so a replay sees which task held an instance that changed."""
         return [*self._new_settings(), *self._new_tasks(), *self._new_instances(), *self._ended_tasks()]
 
     def _new_settings(self) -> Iterator[record_pb2.LedgerEntry]:

@@ -23,7 +23,7 @@ from control import EventRefused, NotHandledYet, RecordChanged, Stored
 from serving.errors import NotFound, ServiceError, StoreUnavailable, invalid
 
 _PROVEN_S: Final = 1.0  # how long the store has to confirm that there is no such task
-_NOTED_S: Final = 0.5  # the caller is answered by then, whether noted or not
+_NOTED_S: Final = 0.5  # a caller that polls is answered by then, whether the poll is stored or not
 _POLLED_S: Final = 30.0  # polls that come sooner are not stored
 _MOST_IN_GROUP: Final = 1_000  # their ids fit into one record
 
@@ -49,7 +49,7 @@ class NotConfirmed(ServiceError):
 
 
 class TaskService:
-    """The use cases of tasks. Answers are records, and why they stand so."""
+    """The use cases of tasks. Each answer is a task's record, and why it is in its state."""
 
     def __init__(self, desk: CmsController) -> None:
         self.desk = desk
@@ -73,7 +73,7 @@ class TaskService:
                 await self._proven()  # it was deleted, or memory shows another history than the store has
 
     async def dry_run(self, wanted: ledger_pb2.Task) -> tuple[ledger_pb2.Task, Why]:
-        """Return how a new task would be decided; an existing one stays. It is rejected if it is impossible now.
+        """Return how a new task would be decided (rejected: it is impossible now), or an existing one as it stands.
 
         Raises TaskConflict.
         """
@@ -122,7 +122,7 @@ class TaskService:
 
     async def end(self, task_id: str, owner: str, *, is_wire: bool = False) -> None:
         """Delete a task of the caller's own. Raises NotFound."""
-        await self._own(task_id, owner)  # an order is stored for all to read: not for what is not there
+        await self._own(task_id, owner)  # first: an order is stored for all to read, so only for a task that is there
         delete = ledger_pb2.Order.Delete(by=owner, is_wire=is_wire)
         await self._submit(ledger_pb2.Order(task_id=task_id, delete=delete))
 
@@ -149,7 +149,7 @@ class TaskService:
                 yield record
 
     def why(self, record: ledger_pb2.Task, *, briefly: bool = False) -> Why:
-        """Why a stored task stands so; briefly: for a list, with the facts of its message alone."""
+        """Why a stored task is in its state; `briefly`: for a list, with only the facts that its message names."""
         task = self.desk.book.tasks.get(record.id)
         if task is None:
             return Why("it is gone")
@@ -181,14 +181,14 @@ class TaskService:
         await change.commit(1.0)
 
     def _weigh(self, wanted: ledger_pb2.Task) -> None:
-        """Write down its need, and what counts of what its issuer says."""
+        """Set the state and need of a new task, and drop what only the issuers of roll-outs may ask for."""
         wanted.state, wanted.need = State.WAITING, self._need(wanted)
         if wanted.action != "roll-out" or wanted.issuer not in self.desk.settings.rollout_issuers:
             wanted.max_failures = wanted.order_begin_ms = 0
             del wanted.leave_out[:]
 
     def _need(self, wanted: ledger_pb2.Task) -> str:
-        """Its place in the order of need: what an issuer says counts if the settings name it."""
+        """A task's place in the order of need: what its issuer says counts only if the settings name that issuer."""
         settings, picture = self.desk.settings, self.desk.book.picture
         if wanted.issuer in settings.healers:
             keys = {InstanceKey(one.location, one.id) for one in wanted.instance}.union(

@@ -61,7 +61,7 @@ async def _serve(
     given: dict[str, Any], make_store: Callable[[], Store], security: Security | None, own: DevStore | None
 ) -> None:
     config = config_of(given, "cms", "hqctl disruptions open")
-    # Their channels belong to the loop that runs when they are made, as the store's do.
+    # Made here because the channels to HQ belong to the loop in which they are made, as the store's do.
     sites, locations = options.sites_of(given), locations_of(given, options.DEFAULT_LOCATION)
     credentials = credentials_of(given, (one for each in locations.values() for one in each))
     server = CmsServer(

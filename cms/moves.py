@@ -1,7 +1,7 @@
 """Which changes of a decision one transaction stores.
 
-A group too large for one is noted in the ledger first and completed before anything else is decided, whoever acts
-then: what is noted is decided.
+A group too large for one transaction is noted in the ledger first, and by that it is decided: whoever acts then
+completes it before deciding anything else.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from cms.ledger.states import TaskEvent
 from cmspb.storage.v1 import ledger_pb2
 
 MOST_AT_ONCE: Final = 90  # records in one transaction; etcd takes 128
-_MOST_BYTES: Final = 1 << 20  # of these; etcd takes half as much again
+_MOST_BYTES: Final = 1 << 20  # of these records; etcd takes half as much again
 SizeOf = Callable[[str], int]
 """The bytes of a stored task."""
 
@@ -34,7 +34,7 @@ def count_fitting(task_ids: Iterable[str], size_of: SizeOf) -> int:
 def first_part(
     ledger: ledger_pb2.Ledger, changes: Sequence[TaskChange], book: TaskLedger, epoch: str, size_of: SizeOf
 ) -> list[TaskChange]:
-    """The first changes, as many as one transaction takes, without splitting a unit. Empty: the first one was noted."""
+    """The first changes, as many as one transaction takes, no unit split. Empty: the first unit was noted."""
     taken = list(changes[: count_fitting((change.task_id for change in changes), size_of)])
     if len(taken) == len(changes):
         return taken

@@ -28,7 +28,7 @@ class CmsOrders:
         self._events = controller.events("order", ledger_pb2.Order, self._handle)
 
     async def submit(self, key: str, order: ledger_pb2.Order, by: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        """Return when an order has taken effect. `key`: orders with the same one keep their order.
+        """Return when an order has taken effect. Orders with the same `key` are handled as they came.
 
         Raises EventRefused, NotHandledYet, and what `Events.submit` raises.
         """
@@ -85,7 +85,7 @@ class CmsOrders:
 
 
 def _waits_to_be_asked(record: ledger_pb2.Task) -> bool:
-    """Whether a machine that asks for its reboot again keeps its wait."""
+    """Whether it is a machine's wait for its reboot, which goes on only while the machine asks."""
     return bool(record.fleet_group) and record.state == State.WAITING
 
 
@@ -108,7 +108,7 @@ def _expedite(record: ledger_pb2.Task, expedite: ledger_pb2.Order.Expedite, wall
 
 
 def _check_owner(record: ledger_pb2.Task, by: str) -> None:
-    """To a caller who may not touch a task it does not exist, as in the list."""
+    """Refuse whoever is not the owner as if the task did not exist, as the list does."""
     if record.owner != by:
         _unknown(record.id)
 

@@ -1,7 +1,7 @@
 """Replays recorded decisions under other rules. Pure.
 
-Until the first decision that differs this is exact. From then on it is an estimate: work lasts as recorded from its
-new grant, what it took down goes down and comes back with it, and issuers ask on until they are granted.
+Until the first decision that differs this is exact. From then on it is an estimate: from its new grant work lasts as
+long as recorded, what it took down goes down and comes back with it, and issuers ask on until they are granted.
 Times are Unix times in seconds.
 """
 
@@ -21,7 +21,7 @@ from cms.replay import OtherRules, RecordedStep, ReplayedLedger, steps_of
 from cmspb.v1 import record_pb2
 
 TICK_S: Final = 10.0
-_SAME_S: Final = 1.0  # two processes of one CMS store at other moments
+_SAME_S: Final = 1.0  # two processes of one CMS do not store at the same moment
 _SOON_S: Final = 0.004
 _GRANTS: Final = (TaskEvent.GRANT, TaskEvent.OFFER)
 Entry = record_pb2.LedgerEntry
@@ -32,8 +32,8 @@ class TaskCourse:
     """The course of a task.
 
     Attributes:
-        grants_s: when it came to hold what it asked for, each time.
-        granted_s: the last time, if that was not taken back; None: never.
+        grants_s: the times of all its grants.
+        granted_s: of the last grant, if it was not taken back; None: there is none.
         other_granted_s: likewise under the other rules.
         confirmed_s, ended_s: None: not on record.
         moved: what happened to instances that it held, with the time since the last grant.
@@ -71,7 +71,7 @@ class Comparison:
     Attributes:
         diverged_s: when the first decision differed: what is after it is an estimate; None: none did.
         courses: of all tasks, by id.
-        budgets: by name, those of the rules that each side has.
+        budgets: the lowest margins, by name of the budget; the sides may have different budgets.
     """
 
     decisions: int = 0
@@ -82,7 +82,7 @@ class Comparison:
     budgets: dict[str, LowestMargin] = field(default_factory=dict)
 
     def moved(self) -> list[TaskCourse]:
-        """Tasks that would have been granted at another time, or not, as they were asked for."""
+        """Tasks that would have been granted at another time, or not at all; the one asked for first comes first."""
         return sorted((one for one in self.courses.values() if one.is_moved), key=lambda one: one.asked_s)
 
 
@@ -139,12 +139,13 @@ class RecordedCourse(_Course):
 
     def __init__(self, made: Comparison) -> None:
         super().__init__(made, ReplayedLedger())
-        self.belongs_to: dict[int, tuple[str, float]] = {}  # by number of an entry: to a task since a grant
+        # By number of an entry: the task that it belongs to, and when that task was granted.
+        self.belongs_to: dict[int, tuple[str, float]] = {}
         self._offered: dict[str, float] = {}
-        self._tail: dict[InstanceKey, str] = {}  # not yet back from work that ended
+        self._tail: dict[InstanceKey, str] = {}  # instances not yet back from work that ended, with its task
 
     def follow(self, step: RecordedStep) -> None:
-        """Take a step over."""
+        """Take over what a step learned and decided."""
         now_s = self._time_s(step)
         made = self._made
         made.since_s, made.until_s = made.since_s or now_s, now_s
@@ -214,7 +215,7 @@ class OtherCourse(_Course):
         self._now_s: float | None = None
         self._decision = record_pb2.LedgerDecision()
         self._granted: dict[str, float] = {}  # when each task was granted last, taken back or not
-        self._over: set[str] = set()  # ended here, and not yet there
+        self._over: set[str] = set()  # tasks that have ended here, and not yet in the record
         self._turn: dict[str, int] = {}  # grows with each grant that is taken back: what was due is void
 
     def follow(self, step: RecordedStep) -> None:
@@ -253,13 +254,13 @@ class OtherCourse(_Course):
         elif number not in self._belongs_to or self._is_as_recorded(*self._belongs_to[number]):
             self._ledger.learn(entry)
             if kind == "start":
-                # Tasks are as they are here, whoever leads there now.
+                # These times are by the clock of the process that leads from here on: here they are Unix times.
                 self._ledger.book.stuck_since = {
                     u: s + self._offset_s for u, s in self._ledger.book.stuck_since.items()
                 }
 
     def _is_as_recorded(self, task_id: str, granted_s: float) -> bool:
-        """Whether a task was granted here when it was granted there."""
+        """Whether a task was granted here when it was granted in the record."""
         return abs(self._granted.get(task_id, float("-inf")) - granted_s) <= _SAME_S
 
     def _learn_task(self, task: Task, kept: dict[str, Task]) -> None:
@@ -311,7 +312,7 @@ class OtherCourse(_Course):
         heapq.heappush(self._due, (when_s, self._serial, act_if_due))
 
     def _pass_until(self, until_s: float) -> None:
-        """What is due happens; while something waits that the record did not decide on, decisions are made."""
+        """Do what is due, and decide then; after the first difference decide at each tick, too, while a task waits."""
         assert self._now_s is not None
         while True:
             is_waiting = self._made.diverged_s is not None and any(
@@ -345,7 +346,7 @@ class OtherCourse(_Course):
             self._made.diverged_s = now_s
 
     def _poll_all(self, now_s: float) -> None:
-        """Issuers ask on: whether they would have, nobody knows."""
+        """Assume that all issuers ask on: whether they would have, nobody knows."""
         for task in list(self._ledger.book.tasks.values()):
             if task.state is State.PROVISIONAL:
                 self._ledger.book.put_task(replace(task, polled_at=now_s))
@@ -374,7 +375,7 @@ class OtherCourse(_Course):
             self._at(now_s + _SOON_S, "", lambda _: None)  # the next decision follows at once
 
     def _plan(self, course: TaskCourse, now_s: float) -> None:
-        """What follows from a grant at another time than recorded."""
+        """Make due what follows from a grant at another time than recorded."""
         task = course.task
         if course.granted_s is None or any(self._is_as_recorded(task.id, one) for one in course.grants_s):
             return

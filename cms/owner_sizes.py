@@ -10,7 +10,7 @@ from control import Records
 from serving.errors import Overloaded
 
 MOST_BYTES: Final = 64 << 20
-MOST_TASKS: Final = 10_000  # of those that wait each costs a decision some 20 us
+MOST_TASKS: Final = 10_000  # each that waits costs every decision some 20 us
 _RETRY_S: Final = 60.0
 
 
@@ -28,7 +28,8 @@ class OwnerSizes:
         """Raises Overloaded: with this one, its owner's tasks take too much."""
         if self._sums[task.owner] + task.ByteSize() <= MOST_BYTES and self._counts[task.owner] < MOST_TASKS:
             return
-        for gone in self._of.keys() - set(self._tasks):  # while the store was reread, which is told of those left
+        # Deleted while the store was reread: then listeners are told only of the tasks that are left.
+        for gone in self._of.keys() - set(self._tasks):
             self._on_task_changed(gone)
         owner = task.owner or "callers without an identity"
         if self._counts[task.owner] >= MOST_TASKS:

@@ -48,7 +48,7 @@ class CmsAccessChecks:
     ) -> None:
         """`issuers`: who may speak for each of them; `tasks`: what is stored, by id."""
         self._book, self._tasks = book, tasks
-        self._issuers = {**issuers, FLEETLOCK: ()}  # locks come by the calls of the protocol alone
+        self._issuers = {**issuers, FLEETLOCK: ()}  # nobody may: locks come only by the calls of the protocol
         self._begins = {issuer: _beginning_of(issuer) for issuer in self._issuers}
         self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
         self.shown_task = stored_reach(Of.TASK, self._check_task_visible)
@@ -60,7 +60,7 @@ class CmsAccessChecks:
 
         Args:
             task: as requested, or as stored.
-            is_new: an instance that is not known may be anybody's; later it is one that is gone: nothing to take down.
+            is_new: an unknown instance of a new task may be anybody's; of a stored task it is gone: nothing goes down.
         """
         if is_new:
             self._check_id(task.id, access)
@@ -89,7 +89,7 @@ class CmsAccessChecks:
         return shown if task.owner == access.name else self._own_part(shown, task, sees_task)
 
     def _own_part(self, why: Why, task: ledger_pb2.Task, sees_task: Callable[[Task], bool]) -> Why:
-        """Leave out what other tasks of its group need that a caller may not see."""
+        """Leave out what is needed only by tasks of its group that the caller may not see."""
         known = self._book.tasks.get(task.id)
         members = self._book.members(known.unit) if known is not None and known.group else []
         seen = [one for one in members if sees_task(one)]
@@ -101,13 +101,13 @@ class CmsAccessChecks:
         return replace(why, message=message, budgets=[one for one in why.budgets if one.name in needed])
 
     def visible_budget(self, view: BudgetView, access: Access) -> BudgetView:
-        """How a budget stands, likewise."""
+        """How a budget stands, without the names of others' tasks and instances."""
         return view if access.is_unlimited else view.visible_part(*self._sight(access))
 
     def _services_asked_for(self, task: ledger_pb2.Task, access: Access) -> frozenset[str] | None:
-        """The services of the instances that the caller's own task names; None: it is told of others as well.
+        """The services of the instances that the caller's own task names; None: the caller is told of others as well.
 
-        Who asks for many services (Nanny) passes what it is told on to the owners of this one.
+        A caller that asks for many services (Nanny) passes what it is told on to the owners of these alone.
         """
         is_staff = not access.is_checked or access.reaches_all(_STAFF)
         if is_staff or not task.instance or task.owner != access.name:
@@ -147,9 +147,9 @@ class CmsAccessChecks:
                 access.check_node(host, READERS, "host")
 
     def _check_id(self, task_id: str, access: Access) -> None:
-        """Raises PermissionDenied: what will have this id is another issuer's, who would find it taken.
+        """Raises PermissionDenied: an id that begins like this is another issuer's, which would find it taken.
 
-        Of two issuers, one of whose names begins as the other's, it is the longer one's.
+        If it begins with the names of two issuers, it is that of the longer name.
         """
         found = ((issuer, begins.match(task_id)) for issuer, begins in self._begins.items())
         ends = {issuer: match.end() for issuer, match in found if match is not None}
@@ -171,7 +171,7 @@ class CmsAccessChecks:
 
 
 def _beginning_of(issuer: str) -> re.Pattern[str]:
-    """`nanny-web-3-0-2` is one of `nanny`, and `walle-prod.17` of `wall-e`."""
+    """How ids of an issuer's tasks begin: `nanny-web-3-0-2` is `nanny`'s, `walle-prod.17` is `wall-e`'s."""
     return re.compile(f"(?:{re.escape(issuer)}|{re.escape(issuer.replace('-', ''))})[^A-Za-z0-9]")
 
 

@@ -1,6 +1,6 @@
 """The recorded ledger, decided again. Pure.
 
-Under the recorded rules each decision is made on exactly what it was made on, and has to be the same.
+Under the recorded rules each decision is made from exactly what it was made from then, and has to be the same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DOUBT: Final = "ready, but it could not be counted on"
 
 
 class RecordedHearing(Hearing):
-    """Says what was recorded: what has been heard is not in a record."""
+    """Doubts what the record says was doubted: a record has no reports."""
 
     def __init__(self) -> None:
         super().__init__(0.0)
@@ -74,7 +74,7 @@ class ReplayedStep(NamedTuple):
 
     @property
     def is_same(self) -> bool:
-        """Whether it was decided again, and for the same reasons."""
+        """Whether the same was decided again, for the same reasons."""
         same_waits = bool(self.step.decision.confirmed) or self.waits == self.recorded_waits
         return self.changes == self.recorded and self.refused == self.step.decision.refused and same_waits
 
@@ -114,7 +114,7 @@ class ReplayedLedger:
             book.put_task(entries.task_of(entry.task))
         elif kind == "task_gone":
             book.drop_task(entry.task_gone, 0.0)
-            book.asked.clear()  # since when a later one has waited is recorded with it
+            book.asked.clear()  # since when a later task has waited is recorded with that task
         elif kind == "certain":
             book.picture.believe(entry.certain.location)
         else:
@@ -199,5 +199,5 @@ def repeat(found: Iterable[record_pb2.LedgerEntry]) -> Repetition:
 
 
 def replace_learned(again: ReplayedStep) -> ReplayedStep:
-    """Without what it learned, which may be a whole cloud."""
+    """The step without the entries that it learned, which may be a whole cloud."""
     return again._replace(step=again.step._replace(learned=[]))

@@ -71,6 +71,6 @@ Request = (
 
 
 def _by(request: Request, call: Call) -> str:
-    """The author, for the record. Raises InvalidRequest: without a reason it is not recorded, so not done."""
+    """The order's author, for the record. Raises InvalidRequest: an order without a reason is not carried out."""
     check_reason(request.reason)
     return owner_of(call) or request.by or "unknown"

@@ -47,7 +47,7 @@ class SettingsApi:
         return MessageAnswer(answer)
 
     def _budgets(self, request: pb.ListBudgetsRequest, call: Call) -> Iterator[tuple[str, pb.ListBudgetsResponse]]:
-        """What the answer has of each budget."""
+        """Names of budgets, each with its part of the answer."""
         picture, budgets = self._desk.book.picture, self._desk.budgets
         for name in sorted(name for name in {*picture.tallies, *budgets} if name > request.page_token):
             service, part = picture.budgets.budget_named(name).service, pb.ListBudgetsResponse()
@@ -62,7 +62,7 @@ class SettingsApi:
                 yield name, part
 
     async def list_windows(self, request: pb.ListWindowsRequest, call: Call) -> Answer:
-        """Windows of a project, or of all work, are for everybody to see: they keep everybody waiting."""
+        """List windows; those of a project or of all work are shown to everybody, since they keep everybody waiting."""
         self._desk.controller.check_loaded()
         found = (CALENDARS.view(self._desk.windows[name]) for name in sorted(self._desk.windows))
         shown = (

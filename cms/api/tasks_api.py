@@ -141,7 +141,7 @@ class CmsApi:
         )
         for name, location in sorted(desk.locations.by_name.items()):
             doubt = location.doubt()
-            instances = location.instances if call.access.is_unlimited else 0  # of others, too
+            instances = location.instances if call.access.is_unlimited else 0  # others' are counted, too
             answer.location.add(name=name, instances=instances, is_certain=not doubt, reason=doubt)
         return MessageAnswer(answer)
 

@@ -51,7 +51,7 @@ class HqLocationFollower:
         return len(self._uids)
 
     def doubt(self) -> str:
-        """Why what is known of it cannot be relied on; empty: it can."""
+        """Why this location's data cannot be relied on; empty: it can."""
         if self._snapshot is not None:
             return "its instances have not been read yet"
         if self._is_cut or self._clock.now() - self._said_at > _SILENT_S:
@@ -166,7 +166,7 @@ class HqLocationFollower:
     # --- who was heard ------------------------------------------------------------------------------------------------
 
     async def _poll_last_reports(self) -> None:
-        """Poll all six times per report interval, and doubtful ones more often, so that work continues soon."""
+        """Poll all instances, six times per report interval; doubtful ones more often, so that work continues soon."""
         next_full = float("-inf")
         while True:
             try:

@@ -38,8 +38,8 @@ def ledger_instance(
 def _was_ready(message: instance_pb2.Instance, is_ready: bool | None, *, is_new: bool) -> bool:
     """Whether an instance that is not ready now was ready before this process followed it.
 
-    HQ does not record that. One that was never reported nor changed since its creation was not;
-    the others are assumed to have been, so that a restart of the CMS lowers no floor.
+    HQ does not record that. An instance neither reported nor changed since its creation never was;
+    any other is assumed to have been, so that a restart of the CMS lowers no floor.
     """
     if is_new:
         return False

@@ -15,10 +15,10 @@ class TaskAction:
     """A kind of work.
 
     Attributes:
-        since: the minor version of the wire API that knows it first; None: that API does not have it.
+        since: the first minor version of the wire API that has it; None: that API does not have it.
         disrupts: it takes instances down; False: it is allowed at once and holds nothing.
         proves_itself: it ends only after its instances have reported: nothing has to be heard again.
-        away_s: a host is gone for this long, or less, when all goes well; of a reboot: unless a setting says otherwise.
+        away_s: a host is gone for at most this long when all goes well; for reboots a setting goes before it.
         bound_s: work of this kind is overdue after this time; an operator may extend it.
     """
 
@@ -46,7 +46,7 @@ ACTIONS: Final = {
         TaskAction("repair-overheat", 0, disrupts=True, bound_s=7 * _DAY),
         TaskAction("repair-capping", 0, disrupts=True, bound_s=7 * _DAY),
         TaskAction("temporary-unreachable", 4, disrupts=True, bound_s=_HOUR, away_s=900),
-        # The new revision is ready in HQ through a report sent after the switch.
+        # HQ shows the new revision as ready only after a report that was sent after the switch.
         TaskAction("roll-out", None, disrupts=True, bound_s=_HOUR, proves_itself=True),
     )
 }

@@ -28,7 +28,7 @@ class Rules:
         pass_s: a unit that waits for something broken lets others pass after this time.
         lapse_s: a provisional ok ends after this time without a poll.
         age_s: a unit that has waited for this long takes turns with repairs, and its ok is not taken back.
-        turn_s: how long a turn is; as long as the pause after it.
+        turn_s: the length of a turn, and of the pause after it.
         unasked_s: a machine's wait for its reboot ends after this time without a question.
         patience_s: an instance not heard from for this long is not counted on.
         reboot_away_s: a reboot takes a host away for at most this long, when all goes well.
@@ -55,9 +55,9 @@ class TaskLedger:
         calendar: when work may begin.
         wall_offset_s: what the wall clock shows, less the ledger's clock.
         stuck_since: units that wait for something broken, and since when.
-        barred: why a task's owner may not take down by now what the task names; empty: it may.
-        asked: what was deleted before it was granted, with since when it was asked for and when it was deleted.
-        claims: cached claims of those that wait, to decide faster.
+        barred: why a task's owner may no longer take down what the task names; empty: it may.
+        asked: requests deleted before they were granted: since when each was asked for, and when it was deleted.
+        claims: cached claims of waiting units, to decide faster.
     """
 
     picture: InstanceIndex
@@ -92,7 +92,7 @@ class TaskLedger:
             self.limits.hold(task)
 
     def drop_task(self, task_id: str, now: float) -> None:
-        """A task was deleted. If it was granted, its instances must be heard again to count."""
+        """Remove a deleted task. If it was granted, its instances count again only once they are heard from."""
         task = self.tasks.pop(task_id, None)
         if task is not None and task.state in (State.WAITING, State.LAPSED, State.PROVISIONAL):
             if len(self.asked) >= _MOST_ASKED:
@@ -115,7 +115,7 @@ class TaskLedger:
         return now - min(task.asked_at for task in tasks) >= self.rules.age_s
 
     def has_turn(self, tasks: Sequence[Task], now: float) -> bool:
-        """Every other ten minutes of its age it is its turn."""
+        """Whether it is a unit's turn: in every other `turn_s` since it has aged."""
         asked_at = tasks[0].asked_at if len(tasks) == 1 else min(task.asked_at for task in tasks)
         aged_s = now - asked_at - self.rules.age_s
         return aged_s >= 0 and int(aged_s / self.rules.turn_s) % 2 == 0

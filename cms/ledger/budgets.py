@@ -17,10 +17,10 @@ class Budget:
     """How many of the instances that it selects must remain available.
 
     Attributes:
-        service: of this service; empty: of any, by labels.
-        labels: all of them.
-        clusters: in one of these; empty: in all.
-        brief: max_unavailable while only brief work, of at most `within_s`, comes to it.
+        service: of the instances; empty: any, selected by labels.
+        labels: instances have all of them.
+        clusters: instances are in one of these; empty: in any.
+        brief: max_unavailable while all work on them is brief: at most `within_s` each.
         rejects: a task that is impossible now is rejected instead of waiting.
     """
 
@@ -35,7 +35,7 @@ class Budget:
     within_s: float = 0.0
 
     def selects(self, instance: Instance) -> bool:
-        """Whether the instance is one of its own, whether it counts yet or not."""
+        """Whether an instance comes under this budget, also one that does not count yet."""
         if self.service and self.service != instance.service:
             return False
         if self.clusters and instance.cluster not in self.clusters:
@@ -43,7 +43,7 @@ class Budget:
         return all(instance.labels.get(key) == value for key, value in self.labels.items())
 
     def floor(self, total: int) -> int:
-        """How many of so many must stay available."""
+        """How many of `total` instances must stay available."""
         return floor_for(total, min_ready=self.min_ready, max_unavailable=self.max_unavailable)
 
     def brief_floor(self, total: int) -> int:

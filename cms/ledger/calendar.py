@@ -32,7 +32,7 @@ class Window:
 
 
 class Freeze(NamedTuple):
-    """Nothing begins from `begin` until before `end`; `repairs`: repairs neither."""
+    """No work begins from `begin` until just before `end`; with `repairs`, not even repairs."""
 
     begin: float
     end: float
@@ -53,10 +53,10 @@ class CalendarRule:
     """When work may begin on what the rule is for.
 
     Attributes:
-        service, project: of instances, of hosts; both empty: all work.
-        windows: none: always, but for the freezes.
-        margin_s: nothing begins so long before a window ends.
-        overrun_s: so long after a window's end an order that began before it may go on.
+        service, project: the rule is for this service's instances or this project's hosts; both empty: for all work.
+        windows: when work may begin; none: at any time but in freezes.
+        margin_s: how long before a window's end nothing begins any more.
+        overrun_s: an order that began before a window's end may go on for this long after it.
     """
 
     name: str
@@ -94,7 +94,7 @@ class CalendarRule:
         return Opening(None, why, self.name)
 
     def may_go_on(self, began: float, now: float) -> bool:
-        """Whether work of an order that began then may begin now: in a window, or not long after its end.
+        """Whether work of an order that began at `began` may begin now: in a window, or not long after its end.
 
         A freeze stops it at once: whoever writes one wants that nothing changes.
         """
@@ -105,7 +105,7 @@ class CalendarRule:
         return opens_at is not None and opens_at <= now
 
     def _opens_at(self, now: float, margin_s: float) -> float | None:
-        """None: its windows are shorter than the margin."""
+        """When work may begin next, freezes apart; None: never, as all windows are shorter than the margin."""
         month = int(now // _MONTH_S), margin_s
         if month not in self._months:
             self._months[month] = [*self._intervals(*month)]
@@ -114,7 +114,7 @@ class CalendarRule:
         return max(now, found[first][0]) if first < len(found) else None
 
     def _intervals(self, month: int, margin_s: float) -> Iterator[tuple[float, float]]:
-        """When work may begin in 28 days and the week after them, in order: hours that touch are one window."""
+        """Intervals in which work may begin, in order, for 28 days and two weeks more; hours that touch make one."""
         first = datetime.fromtimestamp(month * _MONTH_S, self._zone).date()
         merged: list[list[float]] = []
         for begin, end in sorted(self._hours(first - 2 * _DAY, 28 + 2 + 16)):
@@ -145,7 +145,7 @@ class CalendarRule:
                         yield begin, end
 
     def _instant(self, day: date, minute: int) -> float:
-        """A local time as Unix time; one that the clocks skip: when they skip it."""
+        """A local time as Unix time; for a time that the clocks skip, the moment of the skip."""
         local = datetime.combine(day, time()) + timedelta(minutes=minute)
         earlier, later = (local.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (1, 0))
         if earlier >= later:  # it exists, once or twice
@@ -166,7 +166,7 @@ def _end(interval: tuple[float, float]) -> float:
 
 @dataclass
 class Calendar:
-    """All rules. Work has to fit all that are for it."""
+    """All rules. Work has to fit every rule that is for it."""
 
     rules: tuple[CalendarRule, ...] = ()
     _openings: dict[tuple[frozenset[str], bool], tuple[float, Opening]] = field(default_factory=dict)
@@ -180,7 +180,7 @@ class Calendar:
         is_repair: bool = False,
         began: float | None = None,
     ) -> Opening:
-        """When work on these may begin next. `began`: when the order did that it is part of; None: with this work."""
+        """When work on these may begin next. `began`: when the order began that it is part of; None: with this work."""
         rules = [rule for rule in self.rules if _is_for(rule, services, projects)]
         if began is not None:
             rules = [rule for rule in rules if not rule.may_go_on(began, now)]
@@ -205,8 +205,8 @@ def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[
 def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
     """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15).
 
-    After so many openings that are none of all: when to look again, since they do not meet before. Every decision waits
-    for this, whoever's windows they are.
+    After `_MOST_OPENINGS` steps it gives up, as every decision waits for this: the answer is then a time before which
+    the rules do not meet, to look again.
     """
     last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
     horizon_s = _HORIZON_S if len({rule.zone for rule in rules if rule.windows}) > 1 else _WITHIN_S
@@ -229,5 +229,5 @@ def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = Fals
 
 
 def _latest(openings: Iterable[Opening]) -> Opening:
-    """The one that opens last; never is later than everything."""
+    """The one that opens last; one that never opens is later than all."""
     return max(openings, key=lambda opening: float("inf") if opening.at is None else opening.at)

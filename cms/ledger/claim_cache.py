@@ -42,7 +42,7 @@ class ClaimCache:
         self._units: dict[UnitKey, CachedClaim] = {}
         self._overdue: frozenset[str] = frozenset()
         self._order: dict[UnitKey, int] = {}
-        # Budgets whose answer may differ, for the units that follow, from that of the last decision.
+        # Budgets whose answer to the units that follow may differ from their answer in the last decision.
         self._budgets: set[str] = set()
 
     def begin(self, waiting: Mapping[UnitKey, Sequence[Task]], changed: Changed, overdue: frozenset[str]) -> None:
@@ -56,7 +56,7 @@ class ClaimCache:
                 del self._units[unit]
 
     def arrange(self, units: Sequence[UnitKey]) -> None:
-        """The order in which units are decided; after `begin`. If known ones have changed places, forget all."""
+        """Set the order in which units are decided; after `begin`. If known units changed places, no answer is kept."""
         places = [self._order[unit] for unit in units if unit in self._order and unit in self._units]
         if places != sorted(places):
             for kept in self._units.values():
@@ -75,14 +75,14 @@ class ClaimCache:
         return kept.claim
 
     def budgets(self, unit: UnitKey, round_: Round) -> list[Obstacle]:
-        """The budgets that its claim does not fit into, given what the round granted before."""
+        """The budgets that a unit's claim does not fit into, given what the round granted before."""
         kept = self._units[unit]
         if not self._budgets.isdisjoint(kept.claim.taken):
             kept.in_the_way = round_.budgets(kept.claim)
         return kept.in_the_way
 
     def took(self, unit: UnitKey, *, has_taken: bool) -> None:
-        """Record whether it has taken its claim."""
+        """Record whether a unit has taken its claim."""
         kept = self._units[unit]
         if kept.has_taken != has_taken:
             kept.has_taken = has_taken

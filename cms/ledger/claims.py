@@ -30,11 +30,11 @@ class Obstacle(NamedTuple):
 
     Attributes:
         kind: "budget", "limit", "location", "rights" or "window".
-        name: its name; of rights: why its owner may not.
-        needed: the floor, or the maximum of domains.
-        left: what would be left available, or under work.
+        name: of the budget, limit, location or window; of rights: why the owner may not.
+        needed: a budget's floor, or a limit's maximum of domains.
+        left: of a budget, how many would be left available; of a limit, how many domains would be under work.
         text: of a window, why it is closed.
-        retry_s: of a window, when it opens, from now.
+        retry_s: of a window, in how many seconds it opens.
         left_out: of a budget, how many instances are not counted on: lost ones, and those of locations left out.
     """
 
@@ -53,17 +53,17 @@ class Claim:
     """The instances that a unit takes.
 
     Attributes:
-        taken: by budget, instances that are not certainly down and that nobody else holds; of a budget that must keep
-            its floor though none of them is left, since this work makes others' brief work longer: an empty set.
+        taken: by budget, instances that are not certainly down and that nobody else holds; an empty set for a budget
+            that must keep its floor only because this work makes others' brief work longer.
         held: by budget, what others hold.
         away_s: by budget, for how long the work takes hosts away.
         ordinary: budgets that allow more for brief work, which this is not.
         all: by budget, how many it takes in total.
         domains: by limit.
-        silent: locations that it depends on and that are not known.
+        silent: locations that it depends on and that are not up to date.
         services, projects: of what it takes, ready or not.
-        max_failures: so many lost instances of a budget are taken off its total.
-        leave_out: as are those in these locations, of which it takes none, that are not available.
+        max_failures: at most so many lost instances of a budget are taken off its total.
+        leave_out: locations in which it takes nothing; their unavailable instances are taken off the totals, too.
     """
 
     taken: dict[str, set[InstanceKey]] = field(default_factory=dict)
@@ -85,7 +85,7 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
     hosts = {host for task in tasks for host in task.hosts}
     keys = _away_s(tasks, picture)
     left_out = frozenset.intersection(*(task.leave_out for task in tasks)) if tasks else frozenset()
-    claim.leave_out = left_out - {key.location for key in keys}  # what is held counts: it would bounce
+    claim.leave_out = left_out - {key.location for key in keys}  # there the total would jump with each hold
     for key, away_s in keys.items():
         place, budgets = picture.budget_entry(key)
         for name in budgets:
@@ -100,7 +100,7 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
         domains = limits.domains(limit, hosts)
         if domains:
             claim.domains[name] = domains
-    # An unknown host may belong to any location; so may an instance that is requested by its id.
+    # An unknown host may be in any location; an instance, known or not, is in the one that its key names.
     needed = {key.location for key in keys} | {key.location for task in tasks for key in task.instances}
     if any(not picture.instances_on(host) for host in hosts):
         needed |= set(locations)
@@ -111,7 +111,7 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
 
 
 def _take_ordinary(claim: Claim, picture: InstanceIndex) -> None:
-    """Note where it is not brief. There the ordinary floor has to hold also if it makes others' brief work longer."""
+    """Note for which budgets it is not brief: they keep the ordinary floor, also if it only lengthens brief work."""
     touched = claim.taken.keys() | claim.held.keys()
     claim.ordinary = frozenset(name for name in touched if not _is_indifferent(picture.tallies[name], claim))
     for name in claim.ordinary & claim.held.keys():
@@ -130,7 +130,7 @@ def _away_s(tasks: Sequence[Task], picture: InstanceIndex) -> dict[InstanceKey, 
 
 
 def is_brief(tally: BudgetTally, claim: Claim) -> bool:
-    """Whether the budget allows more for this work, if nothing is in the way."""
+    """Whether this work is brief for the budget, which allows more for it if nothing is in the way."""
     budget = tally.budget
     return budget.brief is not None and claim.away_s.get(budget.name, float("inf")) <= budget.within_s
 
@@ -143,7 +143,7 @@ def _is_indifferent(tally: BudgetTally, claim: Claim) -> bool:
 def lengthens_brief_work(
     picture: InstanceIndex, name: str, held: Collection[InstanceKey], but: Collection[str] = ()
 ) -> bool:
-    """Whether only brief work holds one of these instances of a budget: under other work, too, it is not brief."""
+    """Whether only brief work holds one of these instances: longer work beside it keeps the instance away longer."""
     within_s = picture.tallies[name].budget.within_s
     return any(0 < picture.away_s(picture.instances[key], but) <= within_s for key in held)
 
@@ -167,7 +167,7 @@ def ordinary_floor(tally: BudgetTally, claim: Claim, picture: InstanceIndex) -> 
 
 
 def floor_for_claim(tally: BudgetTally, claim: Claim, picture: InstanceIndex, overdue: Set[str]) -> int:
-    """Return how many must stay when a claim is granted: of brief work, the ordinary floor beside an overdue hold."""
+    """Return how many must stay when a claim is granted; beside an overdue hold brief work gets the ordinary floor."""
     floor = ordinary_floor(tally, claim, picture)
     if not is_brief(tally, claim):
         return floor
@@ -188,7 +188,7 @@ class Round:
         self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
     def expect(self, claim: Claim) -> None:
-        """Leave the ordinary floor to ordinary work that is ahead: brief work could go on below it for ever."""
+        """Keep the ordinary floor for an ordinary claim ahead: brief work, going on below it, could starve it."""
         self._ordinary |= claim.ordinary
 
     def floor(self, name: str, claim: Claim) -> int:
@@ -217,11 +217,11 @@ class Round:
         return [*self.locations(claim), *self.budgets(claim), *self.limits(claim)]
 
     def locations(self, claim: Claim) -> list[Obstacle]:
-        """The locations that are not known well enough for it."""
+        """The locations that are not known well enough for the claim."""
         return [Obstacle("location", name, WaitCause.BROKEN) for name in sorted(claim.silent)]
 
     def budgets(self, claim: Claim) -> list[Obstacle]:
-        """The budgets that it does not fit into."""
+        """The budgets that the claim does not fit into."""
         found = []
         for name, keys in claim.taken.items():
             tally = self._picture.tallies[name]
@@ -234,7 +234,7 @@ class Round:
         return found
 
     def limits(self, claim: Claim) -> list[Obstacle]:
-        """The domain limits that it does not fit into."""
+        """The domain limits that the claim does not fit into."""
         found = []
         for name, domains in claim.domains.items():
             obstacle = self._limit_obstacle(name, domains)
@@ -245,7 +245,7 @@ class Round:
     def fits_without(self, claim: Claim, withdrawn: Set[str], freed: Mapping[str, Set[InstanceKey]]) -> bool:
         """Whether the claim would fit if these tasks held nothing. `freed`: what would be available then, by budget.
 
-        If it would, the claim takes what they hold, too.
+        If so, what they hold is added to `claim.taken`.
         """
         taken: dict[str, set[InstanceKey]] = {}
         for name in claim.all:

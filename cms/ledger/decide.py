@@ -1,10 +1,9 @@
-"""Decides which tasks are granted now. `decide` changes only its record of who is stuck and the cache of claims:
-it returns changes.
+"""Decides which tasks are granted now. `decide` returns changes; it changes only the record of stuck units and the
+cache of claims.
 
-Units are considered in the order of need, then of their creation; who has waited long takes turns with repairs.
-One that fits is granted; one that does not keeps its place: for
-later ones, what it asks for counts as taken. So nobody who comes later can take what it waits for, while what it
-does not need stays available to others.
+Units are considered in the order of need, then of their creation; one that has waited long takes turns with repairs.
+A unit that fits is granted. One that does not fit keeps its place: what it asks for counts as taken for later units,
+so none of them can take it, while all else stays available to them.
 """
 
 from __future__ import annotations
@@ -65,7 +64,7 @@ class Decision:
 
 
 def decide(book: TaskLedger, now: float) -> Decision:
-    """Decide changes of tasks. Lapses and withdrawals come alone: units that wait are decided once they are stored."""
+    """Decide changes of tasks. Lapses and withdrawals come alone: nothing is granted until these are stored."""
     book.picture.age(now)
     overdue = book.overdue(now)
     decision = Decision(Round(book.picture, book.limits, overdue))
@@ -85,9 +84,9 @@ def decide(book: TaskLedger, now: float) -> Decision:
 def in_order(
     book: TaskLedger, round_: Round, waiting: Mapping[UnitKey, list[Task]], now: float
 ) -> list[tuple[UnitKey, list[Task]]]:
-    """Waiting units as they are decided; `round_`: before the first of them.
+    """Waiting units in the order in which they are decided; `round_`: as it is before the first.
 
-    Of those that have aged, one has the turn in each budget at a time; of those that need no budget, in each limit.
+    Of aged units one at a time has the turn in each budget; of those that need no budget, in each limit.
     """
     taken: set[str] = set()
     ranks: dict[UnitKey, int] = {}
@@ -109,14 +108,14 @@ def in_order(
 def _may_use_turn(
     book: TaskLedger, round_: Round, unit: UnitKey, tasks: Sequence[Task], claim: Claim, now: float
 ) -> bool:
-    """Whether it could be granted if others' work ended; else those that came at the same time would starve behind it.
+    """Whether a unit could be granted if others' work ended; one that could not would starve those that came with it.
 
-    Something broken counts only after `pass_s`: each end of work leaves instances uncertain for a moment.
+    Something broken bars it only after `pass_s`: each end of work leaves instances uncertain for a moment.
     """
     waits = {one.wait for one in (*round_.obstacles(claim), *_closed_windows(book, claim, tasks, now))}
     if WaitCause.IMPOSSIBLE in waits or WaitCause.CLOSED in waits:
         return False
-    # As it is now, not by stuck_since alone: that changes in this decision, and the next one would differ.
+    # Not by stuck_since alone: this decision changes it, so the next one would answer otherwise.
     if WaitCause.BROKEN in waits and now - book.stuck_since.get(unit, now) >= book.rules.pass_s:
         return False
     return not _right_obstacles(book, tasks)
@@ -132,7 +131,7 @@ def need_of(tasks: Sequence[Task]) -> Need:
 
 
 def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
-    """Return the obstacles of tasks that are not stored, if they came after all stored ones; empty: nothing."""
+    """Return what obstacles tasks that are not stored would meet after all stored ones; empty: none."""
     working = [task for task in tasks if task.disrupts]
     if not working:
         return []
@@ -174,7 +173,7 @@ def _decide_unit(
 def _keep_waiting(
     book: TaskLedger, decision: Decision, unit: UnitKey, tasks: list[Task], obstacles: list[Obstacle], now: float
 ) -> bool:
-    """Whether it keeps its place."""
+    """Note why a unit waits, or reject it; return whether it keeps its place."""
     waits = {obstacle.wait for obstacle in obstacles}
     if WaitCause.IMPOSSIBLE in waits:
         if any(_rejects(book, obstacle) for obstacle in obstacles):
@@ -193,7 +192,7 @@ def _keep_waiting(
 
 
 def _right_obstacles(book: TaskLedger, tasks: Sequence[Task]) -> list[Obstacle]:
-    """Why owners may not take down what they asked for any more. Asked only of what would be granted: it costs."""
+    """Why owners may no longer take down what they asked for; costly, so asked only for what would be granted."""
     return [Obstacle("rights", why, WaitCause.BROKEN) for task in tasks if (why := book.barred(task))]
 
 
@@ -214,8 +213,7 @@ def _take_back(
 ) -> bool:
     """Take provisional oks of planned work and roll-outs back for a repair, if that grants it in this decision.
 
-    By whole units, the latest of the least needed first. Never from those that have waited long, else they could be
-    taken back for ever.
+    By whole units, the latest of the least needed first. Never from aged units: these could lose theirs for ever.
     """
     if not may_grant or need_of(tasks) > Need.REPAIR:
         return False
@@ -270,7 +268,7 @@ def _closed_windows(book: TaskLedger, claim: Claim, tasks: Sequence[Task], now: 
 
 
 def _order_began_at(tasks: Sequence[Task]) -> float | None:
-    """When the order of all of them began, the latest; None: of one of them it begins now."""
+    """When the latest of the orders that they are part of began; None: one of them begins its order now."""
     began = [task.order_began_at for task in tasks if task.order_began_at is not None]
     return max(began) if len(began) == len(tasks) else None
 
@@ -353,9 +351,9 @@ def _still_fits(
 
 
 def _charged_budgets(book: TaskLedger, claim: Claim, key: InstanceKey, later: set[str]) -> list[str]:
-    """The budgets that must keep their floor for an instance: all if none but `later` hold it.
+    """The budgets that must keep their floor for an instance: all, if only tasks in `later` hold it.
 
-    Else those in which others' brief work there becomes longer by it.
+    Else those in which the claim makes others' brief work on it longer.
     """
     names = book.picture.budget_entry(key)[1]
     if book.picture.holders(book.picture.instances[key]) <= later:

@@ -15,7 +15,7 @@ class Hearing:
     """Times of last reports. HQ says how long ago they were; an instance that it does not list was not heard from."""
 
     def __init__(self, patience_s: float) -> None:
-        """`patience_s`: an instance silent for this long is not counted on, to a tick, early rather than late."""
+        """`patience_s`: an instance silent for this long is not counted on; at most a tick too early."""
         self.patience_s = patience_s
         self._at: dict[InstanceKey, float] = {}
         self._tick_of: dict[InstanceKey, int] = {}  # of those that are recent
@@ -25,10 +25,10 @@ class Hearing:
         self._suspended: set[InstanceKey] = set()
 
     def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> bool:
-        """A report was received at this time or later. Returns whether that is news.
+        """Note that a report was received at this time or later. Returns whether that is news.
 
-        `interval_s`: how often its agents report, if not as often as others; who reports less often may be silent for
-        longer. Who reports more often is judged by HQ first.
+        `interval_s`: the instance's own report interval, if it has one. With a longer one it may be silent for longer;
+        with a shorter one HQ notices its silence first.
         """
         if at <= self._at.get(key, float("-inf")):
             return False
@@ -40,7 +40,7 @@ class Hearing:
         return True
 
     def suspend(self, key: InstanceKey, is_suspended: bool) -> bool:
-        """Whether HQ has suspended its node. Returns whether that is news."""
+        """Note whether HQ has suspended the instance's node. Returns whether that is news."""
         if is_suspended == (key in self._suspended):
             return False
         self._suspended ^= {key}
@@ -61,7 +61,7 @@ class Hearing:
                 yield key
 
     def work_ended(self, hosts: tuple[str, ...], instances: tuple[InstanceKey, ...], at: float) -> None:
-        """Reports from before then prove nothing about these."""
+        """Note that work on these ended: reports from before `at` prove nothing about them."""
         self._work_ended.update(dict.fromkeys(hosts, at))
         self._own_work_ended.update(dict.fromkeys(instances, at))
 

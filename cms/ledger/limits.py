@@ -57,13 +57,13 @@ class DomainLimits:
         return found
 
     def hold(self, task: Task) -> None:
-        """A task works on its hosts."""
+        """Under every limit, add the task to the holders of its hosts' domains."""
         for name, limit in self.by_name.items():
             for domain in self.domains(limit, task.hosts):
                 self.busy[name].setdefault(domain, set()).add(task.id)
 
     def release(self, task: Task) -> None:
-        """It no longer does."""
+        """Take the task out of them again."""
         for name, limit in self.by_name.items():
             for domain in self.domains(limit, task.hosts):
                 holders = self.busy[name].get(domain, set())

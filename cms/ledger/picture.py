@@ -22,7 +22,7 @@ _PLACES: Final = {
 
 
 class _Entered(NamedTuple):
-    """How an instance was entered into the sums. `away_s`: for how long what holds it takes it away."""
+    """How an instance was entered into the sums. `away_s`: for how long its holders take it away."""
 
     place: TallyPlace
     budgets: tuple[str, ...]
@@ -35,7 +35,7 @@ class Changed:
     """Changes since the last decision.
 
     Attributes:
-        budgets: their sums.
+        budgets: those whose sums have changed.
         hosts, instances: claims on these may have changed.
         everything: all of the above may have changed.
     """
@@ -57,9 +57,9 @@ class InstanceIndex:
 
     Attributes:
         certain: locations that are known to be up to date.
-        unrecorded: instances that a record of the ledger may not have as they are; None: nobody records.
-        unverified: instances that tasks hold by themselves and that were deleted, or are not there: whoever has the id
-            now may be another one.
+        unrecorded: instances whose present state a record of the ledger may lack; None: nobody records.
+        unverified: instances that tasks hold by their own keys, not by a host, and that were deleted or are not there:
+            the one with the key now may be another.
     """
 
     def __init__(self, budgets: Budgets, patience_s: float, reboot_away_s: float) -> None:
@@ -102,17 +102,17 @@ class InstanceIndex:
                 self.unverified.add(key)
 
     def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
-        """HQ received a report of it at this time or later; `interval_s`: its own report interval, if it has one."""
+        """HQ received an instance's report at `at` or later; `interval_s`: its own report interval, if it has one."""
         if key in self.instances and self.hearing.record_report(key, at, interval_s):
             self._assess(self.instances[key])
 
     def suspend(self, key: InstanceKey, is_suspended: bool) -> None:
-        """Whether HQ has suspended its node: then it does not say when it was heard."""
+        """Note whether HQ has suspended an instance's node: HQ does not say then when it was heard from."""
         if key in self.instances and self.hearing.suspend(key, is_suspended):
             self._changed.instance(key, self.instances[key].host, self._entered[key].budgets)
 
     def forget_hearing(self, key: InstanceKey) -> None:
-        """Forget when it was last heard from."""
+        """Forget when an instance was last heard from."""
         self.hearing.forget(key)
         if key in self.instances:
             self._assess(self.instances[key])
@@ -140,7 +140,7 @@ class InstanceIndex:
     # --- what is held -------------------------------------------------------------------------------------------------
 
     def hold(self, task: Task) -> None:
-        """A task takes its hosts and instances out of the budgets."""
+        """Take the task's hosts and instances out of the budgets."""
         self._needs[task.id], self._away_s[task.id] = task.need, self.action_away_s(task.action)
         for host in task.hosts:
             self._host_holders.setdefault(host, set()).add(task.id)
@@ -151,7 +151,7 @@ class InstanceIndex:
         self._assess_all(self.disrupted_by(task))
 
     def release(self, task: Task) -> None:
-        """It holds them no longer."""
+        """Give the task's hosts and instances back."""
         self._needs.pop(task.id, None)
         self._away_s.pop(task.id, None)
         for host in task.hosts:
@@ -163,26 +163,26 @@ class InstanceIndex:
         self._assess_all(self.disrupted_by(task))
 
     def work_ended(self, task: Task, now: float) -> None:
-        """Its instances' reports from before now prove nothing."""
+        """Note that a task's work ended: reports of its instances from before `now` prove nothing."""
         self.hearing.work_ended(task.hosts, task.instances, now)
         self._assess_all(self.disrupted_by(task))
 
     def holders(self, instance: Instance) -> set[str]:
-        """Ids of the tasks that hold it, because of its host or itself."""
+        """Ids of the tasks that hold an instance, by its host or by its own key."""
         none: set[str] = set()
         by_host = self._host_holders.get(instance.host, none)
         return by_host | self._own_holders.get(instance.key, none)
 
     def verifiable(self) -> dict[InstanceKey, set[str]]:
-        """Unverified instances of which it is known what they are by now, and the tasks that hold them."""
+        """Unverified instances in locations that are up to date, each with the ids of the tasks that hold it."""
         return {key: self._own_holders[key] for key in self.unverified if key.location in self.certain}
 
     def action_away_s(self, action: str) -> float:
-        """For how long work of this kind takes a host away, when all goes well; how long a reboot does is a setting."""
+        """For how long work of this kind takes a host away, when all goes well; for a reboot, as set."""
         return self._reboot_away_s if action == REBOOT else ACTIONS[action].away_s
 
     def away_s(self, instance: Instance, but: Collection[str] = ()) -> float:
-        """For how long the longest work that holds it takes it away; 0: nothing holds it. `but`: not these tasks."""
+        """For how long the longest work that holds an instance takes it away; 0: none does. `but`: tasks left out."""
         return max((self._away_s[holder] for holder in self.holders(instance) if holder not in but), default=0.0)
 
     # --- budgets ------------------------------------------------------------------------------------------------------
@@ -225,7 +225,7 @@ class InstanceIndex:
         return entered.place, entered.budgets
 
     def is_lost(self, instance: Instance) -> bool:
-        """Whether HQ surely hears nobody there, and only a repair keeps it away: a roll-out need not count on it."""
+        """Whether HQ surely hears no agent of it and only repairs, if any, hold it: a roll-out need not count on it."""
         is_known = instance.key.location in self.certain
         is_gone = is_known and instance.is_silent and not instance.is_ready
         return is_gone and all(self._needs[holder] is Need.REPAIR for holder in self.holders(instance))

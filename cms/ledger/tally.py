@@ -53,7 +53,7 @@ class BudgetTally:
             self.apart[place].add(key)
 
     def remove(self, key: InstanceKey, place: TallyPlace, *, is_lost: bool = False) -> None:
-        """It must have been added like this."""
+        """Take out an instance, which must have been added with the same arguments."""
         self._grow(-1)
         self.lost -= is_lost
         if place is TallyPlace.AVAILABLE:

@@ -35,16 +35,16 @@ class Task:
     Attributes:
         order: of creation, unique.
         owner: the identity that created it; empty without security.
-        hosts: everything there; or
-        instances: these only. One of the two is not empty.
+        hosts: it takes down all instances there; or
+        instances: it takes down these only. One of the two is not empty.
         confirm: its ok is provisional until it is confirmed.
         added_at: when it was created, or when this process learned of it.
         polled_at: when somebody asked for it last.
         since: when it came into its state.
         need: who goes first.
-        max_failures: of a roll-out: so many lost instances of a budget need not be counted on.
-        leave_out: of a roll-out: nor those in these locations that are not available.
-        order_began_at: of a roll-out: when its order began, in Unix time; None: it begins with this.
+        max_failures: of a roll-out: it need not count on so many lost instances of a budget.
+        leave_out: of a roll-out: locations; nor need it count on unavailable instances there.
+        order_began_at: of a roll-out: when its order began, in Unix time; None: it begins with this task.
         asked_at: since when its issuer has been asking for the same hosts.
         overdue_at: a hold is overdue from then on.
     """
@@ -71,7 +71,7 @@ class Task:
 
     @property
     def proves_itself(self) -> bool:
-        """Whether HQ's data on its instances dates from after the work when it ends."""
+        """Whether it ends only after its instances have reported, so that they need not be heard again."""
         return bool(self.instances) and ACTIONS[self.action].proves_itself
 
     @property

@@ -21,7 +21,7 @@ from cms.ledger.tasks import Task
 _MOST_SHOWN: Final = 20
 _MOST_RETRY_S: Final = 365 * 86_400  # a freeze may end thousands of years from now
 _HIDDEN: Final = "of others"
-_MOST_HOLDERS: Final = 100  # of one instance, and of a budget: each view looks at them, and each list at many views
+_MOST_HOLDERS: Final = 100  # per instance, and per budget: each view reads them, and each list many views
 _RETRY_S: Final = {WaitCause.CLOSED: 1, WaitCause.HOLDS: 10, WaitCause.BROKEN: 30, WaitCause.IMPOSSIBLE: 300}
 
 
@@ -62,7 +62,7 @@ class BudgetView:
     missing_total: int = 0
 
     def visible_part(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> BudgetView:
-        """Only those that a caller may see; the numbers stay."""
+        """The same with only the holders and instances that a caller may see; the numbers stay."""
         holders = [one for one in self.holders if task(one.task)]
         return replace(self, holders=holders, missing=[one for one in self.missing if instance(one.instance)])
 
@@ -76,7 +76,7 @@ class LimitView(NamedTuple):
     workers: tuple[tuple[Task, ...], ...] = ()
 
     def visible_part(self, task: Callable[[Task], bool]) -> LimitView:
-        """The same without the names of domains in which nobody works whom a caller may see: how many, stays."""
+        """The same, without the names of domains in which a caller may see no task; their number stays."""
         pairs = zip(self.busy, self.workers, strict=True)
         return self._replace(busy=tuple(name if any(map(task, at_work)) else _HIDDEN for name, at_work in pairs))
 
@@ -92,7 +92,7 @@ class Why:
     limits: list[LimitView] = field(default_factory=list)
 
     def visible_part(self, task: Callable[[Task], bool], instance: Callable[[Instance], bool]) -> Why:
-        """The same without the names of what a caller may not see: how many there are, stays."""
+        """The same without the names of what a caller may not see; the numbers stay."""
         limits = [one.visible_part(task) for one in self.limits]
         words = {
             _under_work(told.busy): _under_work(shown.busy) for told, shown in zip(self.limits, limits, strict=True)
@@ -101,7 +101,7 @@ class Why:
             words |= {str(one): f"work holds {one.instances}" for one in seen.holders if not task(one.task)}
             words |= {str(one): f"one is {one.standing.value}" for one in seen.missing if not instance(one.instance)}
         message = self.message
-        for told_words in sorted(words, key=len, reverse=True):  # one may be the end of another
+        for told_words in sorted(words, key=len, reverse=True):  # longest first: one may end with another
             message = message.replace(told_words, words[told_words])
         budgets = [one.visible_part(task, instance) for one in self.budgets]
         return replace(self, message=message, budgets=budgets, limits=limits)
@@ -127,7 +127,7 @@ def view(book: TaskLedger, name: str, claim: Claim | None = None, *, blocks: boo
 
 
 def explain(book: TaskLedger, decision: Decision, task: Task, now: float, *, briefly: bool = False) -> Why:
-    """Everything about one task that is stored; briefly: of budgets and limits those alone that its message names."""
+    """Why a stored task is in its state; `briefly`: with only the budgets and limits that its message names."""
     members = [task] if briefly else book.members(task.unit)
     tasks = [one for one in members if one.state is task.state and one.disrupts] or [task]
     if task.state is State.WAITING:
@@ -150,7 +150,7 @@ def explain(book: TaskLedger, decision: Decision, task: Task, now: float, *, bri
 
 
 def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> tuple[list[Obstacle], Why]:
-    """The same for tasks that are not stored: what stands in their way, and why."""
+    """Explain how tasks that are not stored would be decided: return their obstacles, and why."""
     obstacles = consider(book, decision, tasks, now)
     if book.closed and any(task.disrupts for task in tasks):
         return obstacles, _with_facts(book, tasks, obstacles, book.closed, 30)
@@ -159,7 +159,7 @@ def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now
 
 
 def explain_obstacles(book: TaskLedger, tasks: Sequence[Task], obstacles: Sequence[Obstacle]) -> Why:
-    """What stands in the way of tasks that are not stored, as somebody else has found it."""
+    """Explain obstacles of tasks that are not stored, which the caller has found."""
     return _with_facts(book, tasks, obstacles, describe(book, obstacles), 0)
 
 

@@ -80,12 +80,13 @@ class FleetLock:
                 await self._leave.end(task.id, task.owner)
         if record.state == State.GRANTED:
             return SiteAnswer(200, [_JSON], json_bytes({"message": message}))
-        most_s = int(self._leave.desk.book.rules.unasked_s / 2)  # a wait for a window of tomorrow is dropped before
+        # The machine must ask again before its wait is dropped, also if it waits for a window of tomorrow.
+        most_s = int(self._leave.desk.book.rules.unasked_s / 2)
         headers = [_JSON, (b"retry-after", b"%d" % max(min(why.retry_after_s, most_s), 1))]
         return SiteAnswer(409, headers, json_bytes({"kind": "failed_lock", "value": message}))
 
     async def unlock(self, wanted: NodeLock, call: Call) -> SiteAnswer:
-        """The node is back, or does not want to reboot any more. What is not locked is unlocked."""
+        """The node is back, or does not want to reboot any more. Unlocking a node that is not locked succeeds."""
         call.note_write(wanted.id)
         with suppress(NotFound):
             await self._leave.end(_task_of(wanted), _owner_of(wanted))

@@ -108,7 +108,7 @@ def _take_extra(task: ledger_pb2.Task, value: object) -> list[Violation]:
         return []
     if not isinstance(value, dict):
         return [Violation("extra", "must be an object")]
-    try:  # Python reads NaN, and 1e999, which no JSON has: the list that shows them would be none
+    try:  # Python reads NaN and 1e999, which are not JSON: neither would be the list that shows them
         task.extra = json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
     except ValueError:
         return [Violation("extra", "has a number that is not finite")]

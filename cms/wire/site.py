@@ -97,7 +97,7 @@ class WireApi:
     def _call(
         self, name: str, run: Callable[[R, Call], Awaitable[SiteAnswer]], rule: Rule, reach: Reach
     ) -> Callable[[Callable[[], R], Call], Awaitable[SiteAnswer]]:
-        """A call behind the gate, with its line in the audit log. What nobody may send is not read."""
+        """A call behind the gate, with its line in the audit log; it is read only once its caller may send it."""
         path = f"cms.wire/{name}"
         guard = self._shared.guard(path, rule, reach)
         recorded: Any = guard.run_of(UnaryMethod(path, bytes, bytes, run, rule, reach, lambda request: request.id))  # type: ignore[arg-type]
