@@ -122,8 +122,8 @@ class Archive:
     ) -> None:
         """Add to the record, all or nothing.
 
-        `gaps` are added, and those that are open on record of the locations in `ends` end at that time. What the
-        locations in `current` show is known up to now.
+        `gaps` are added. `ends`: by location or server, when its gaps that are still open on record end. `current`:
+        those whose record is complete up to now.
         """
         with self._lock:
             file = self._file_for(now_ms)
@@ -158,12 +158,12 @@ class Archive:
         return sum(file_size(path) for path in self._files())
 
     def at(self, when_ms: int, which: Selection, sees: Callable[[str], bool] = lambda _: True) -> Moment:
-        """The instances as they were known at a time, by cluster and id; nothing of locations that are not seen."""
+        """The instances as they were known at a time, by cluster and id; age and gap of locations that are seen."""
         files = self._files()
         path = next((one for one in reversed(files) if day_start(one) <= when_ms), None)
         if path is None:
             return Moment([], 0, "nothing was recorded before")
-        # A recorder that was down writes so when it is back, into the file of that day.
+        # A recorder that was down records its gap once it is back, in the file of the day on which it is back.
         gaps = [gap for gap in _read_gaps(files[files.index(path) :]) if overlaps(gap, when_ms, when_ms + 1)]
         with closing(open_to_read(path)) as file:
             instances = read_instances(file, when_ms, which)
@@ -184,7 +184,7 @@ class Archive:
                     yield f"{path.stem}/{seq}", Row(*rest)
 
     def gaps(self, since_ms: int, until_ms: int, cluster: str = "") -> list[Gap]:
-        """Gaps that overlap [since, until), latest first; one that spans midnight is one.
+        """Gaps that overlap [since, until), latest first; one that spans midnight is in two files, but counts once.
 
         `cluster`: a location or `server_name`; empty: all locations.
         """
@@ -207,7 +207,7 @@ class Archive:
         return 0
 
     def ledger_chunks(self, since_ms: int, until_ms: int, table: str = decision_tables.LEDGER) -> Iterator[LedgerChunk]:
-        """The ledger of the CMS, or fuses, before a time, from the last beginning at or before `since` on."""
+        """Chunks of the CMS's ledger, or of fuses, before `until`, from the last full state at or before `since` on."""
         is_begun = False
         for path in self._files_between(since_ms, until_ms):
             with closing(open_to_read(path)) as file:
@@ -225,7 +225,7 @@ class Archive:
         present = {(i.meta.cluster, i.meta.id): i for i in self.at(times_ms[0], which).instances}
         state = {key: is_ready(one) for key, one in present.items()}
         found = [row for _, row in self.events(which, times_ms[0] + 1, times_ms[-1] + 1)]
-        found.reverse()  # those of one millisecond as they came: an instance is created and reported ready in one
+        found.reverse()  # the sort keeps the order within a millisecond, in which an instance may be created and ready
         changes = sorted(found, key=lambda row: row.at_ms)
         counts, position, ready = [], 0, sum(state.values())
         for time_ms in times_ms:
@@ -269,7 +269,7 @@ class Archive:
 
 
 def _read_gaps(files: Iterable[Path]) -> list[Gap]:
-    """The gaps in these files, earliest first; one that spans midnight is one."""
+    """The gaps in these files, earliest first; one that spans midnight counts once."""
     found: list[Gap] = []
     for path in files:
         with closing(open_to_read(path)) as file:

@@ -98,13 +98,13 @@ def open_to_read(path: Path) -> sqlite3.Connection:
     """Open a day's file read-only."""
     return sqlite3.connect(
         f"file:{path}?mode=ro", uri=True, timeout=5.0, check_same_thread=False
-    )  # one after the other
+    )  # several threads use it, one after the other
 
 
 def read_instances(file: sqlite3.Connection, when_ms: int, which: Selection) -> list[instance_pb2.Instance]:
     """The instances as they were known at a time, by cluster and id."""
     more, parameters = which.condition()
-    # Of what was on a node or of a service once, the last row decides, which may be of another one.
+    # An instance that was once on the node or of the service counts only if its last row still says so.
     ever = "SELECT cluster, instance FROM change WHERE at_ms <= ?"
     named = f" AND (cluster, instance) IN ({ever}{more})" if more else ""
     found = file.execute(
@@ -118,7 +118,7 @@ def read_instances(file: sqlite3.Connection, when_ms: int, which: Selection) -> 
 def read_age(
     file: sqlite3.Connection, gaps: Iterable[Gap], when_ms: int, cluster: str, sees: Callable[[str], bool]
 ) -> tuple[int, str]:
-    """How old what is known at a time is, and why. `gaps`: those at that time, whichever file has them."""
+    """How old, in ms, the knowledge at a time is, and why. `gaps`: all gaps at that time, of whatever file."""
     for of, since_ms, _, reason in sorted(gaps, key=lambda gap: gap.since_ms):
         if is_asked_for(of, cluster) and sees(of):
             return when_ms - since_ms if since_ms else 0, f"{of}: {reason}" if of else reason

@@ -27,12 +27,12 @@ _EVENTS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReadersOf:
-    """Who may read a row: what is asked for of the present is asked for of the past.
+    """Who may read a row: whoever may read the like of the present.
 
     Attributes:
-        is_open: whoever may call.
-        owners: the identities of these names.
-        nodes, instances, services: who reaches all of these; instances by service, node and location.
+        is_open: everybody who may call.
+        owners: names of identities that may.
+        nodes, instances, services: whoever reaches all of these may; instances by service, node and location.
     """
 
     is_open: bool = False
@@ -53,7 +53,7 @@ class ReadersOf:
         return json.dumps(asdict(self), separators=(",", ":"))
 
     def may_read(self, access: Access) -> bool:
-        """Whether a caller may. A row that names nothing is for those who may read everything."""
+        """Whether a caller may read the row; one that names nothing is only for those who may read everything."""
         if self.is_open or access.is_unlimited or (access.name and access.name in self.owners):
             return True
         return bool(self.nodes or self.instances or self.services) and (
@@ -79,13 +79,13 @@ class DecisionRow(NamedTuple):
 
 
 class ObservedLedger:
-    """The tasks of a CMS, as its ledger is followed: each move of one is a row, with what it was decided on."""
+    """The tasks of a CMS, whose ledger is followed: each step of a task makes a row, with what it was decided on."""
 
     def __init__(self) -> None:
         self._tasks: dict[str, record_pb2.LedgerTask] = {}
         self._changes: dict[str, record_pb2.LedgerChange] = {}
         self._facts: dict[str, tuple[str, ...]] = {}
-        self._listed: set[str] | None = None  # after a beginning, until a decision: the tasks that are there
+        self._listed: set[str] | None = None  # from a start until the next decision: the tasks that it lists
         self._is_first = True
         self._closed = ""
 
@@ -103,7 +103,7 @@ class ObservedLedger:
             yield from self._decide(entry.decision, now_ms)
 
     def _end_listing(self, now_ms: int) -> Iterator[DecisionRow]:
-        """End what was not listed: it ended while nothing was heard."""
+        """End the tasks that the start did not list: they ended while nothing was heard."""
         listed, self._listed = self._listed, None
         if listed is not None:
             self._is_first = False
@@ -115,13 +115,13 @@ class ObservedLedger:
             self._closed = decision.closed
             event = "stopped granting" if decision.closed else "grants again"
             yield DecisionRow(now_ms, CMS, "", event, "", decision.closed, readers=ReadersOf(is_open=True))
-        facts: dict[tuple[str, str], tuple[str, ...]] = {}  # by unit: those of a group are with its first task
+        facts: dict[tuple[str, str], tuple[str, ...]] = {}  # by unit: those of a group come with its first task only
         for change in decision.change:
             found = facts.setdefault(self._unit_of(change.task_id), tuple(map(_fact_line, change.budget)))
             self._facts[change.task_id], self._changes[change.task_id] = found, change
 
     def _unit_of(self, task_id: str) -> tuple[str, str]:
-        """Return the unit that it is decided with: its owner's tasks of the same group, or itself."""
+        """Return the unit that a task is decided with: its owner's tasks of the same group, or itself."""
         task = self._tasks.get(task_id)
         return (task.owner, task.group_id) if task is not None and task.group_id else ("", task_id)
 
@@ -150,7 +150,7 @@ class ObservedLedger:
     def _row(self, task: record_pb2.LedgerTask, event: str, now_ms: int) -> DecisionRow:
         change = self._changes.get(task.id, record_pb2.LedgerChange())
         touched = change.touched
-        # Of what is not known nobody's reach can be compared: then it is for the owner, and who may read everything.
+        # If not all touched instances are known, no reach covers them: the row is for the owner, and who may read all.
         is_known = not change.touches_more
         places = tuple((one.service, one.host, one.location) for one in touched) if is_known else ()
         nodes = tuple(task.host)
@@ -169,7 +169,7 @@ class ObservedLedger:
 
 
 def _words(task: record_pb2.LedgerTask) -> str:
-    """An issuer is a name that the owner gives: it is said, and is nobody's identity."""
+    """The task in words, with its issuer: that is only a name that the owner gives, nobody's identity."""
     named = f"as {task.issuer}" if task.owner and task.issuer not in ("", task.owner) else ""
     return " ".join(filter(None, (task.action, f"({task.need})", named)))
 
@@ -191,7 +191,7 @@ def nanny_rows(service: str, entries: Iterable[Any]) -> list[DecisionRow]:
 
 
 def switching_rows(project: Any, switchings: Iterable[Any]) -> list[DecisionRow]:
-    """Rows of what switched a fuse of Wall-E; `project` None: the fuse of all projects."""
+    """Rows of the switchings of a fuse of Wall-E; `project` None: the fuse of all projects."""
     name, owners = (project.id, tuple(project.owners)) if project is not None else ("", ())
     return [
         DecisionRow(
@@ -208,7 +208,7 @@ def switching_rows(project: Any, switchings: Iterable[Any]) -> list[DecisionRow]
 
 
 def repair_rows(host: str, owners: Iterable[str], finished: Iterable[Any]) -> list[DecisionRow]:
-    """Rows of operations of a host that ended: without what executors and CMSs said."""
+    """Rows of the ended operations of a host, without what executors and CMSs said."""
     return [
         DecisionRow(
             one.ended.ToMilliseconds(),

@@ -90,7 +90,7 @@ def decisions(file: sqlite3.Connection, since_ms: int, until_ms: int) -> Iterato
 
 
 def newest_decision(file: sqlite3.Connection, server: str) -> int:
-    """When the newest of a server is from; 0: there is none."""
+    """When the newest decision of a server is from; 0: there is none."""
     if not _has_tables(file):
         return 0
     found: int | None = file.execute("SELECT max(at_ms) FROM decision WHERE server = ?", (server,)).fetchone()[0]
@@ -102,7 +102,7 @@ def ledger_chunks(
 ) -> Iterator[LedgerChunk]:
     """Ledger chunks before a time, from the last full state at or before `since`, or from the first chunk.
 
-    `is_begun`: those of the file before were read: what came between midnight and the new beginning goes on from them.
+    `is_begun`: chunks of the file before were read, and those before this file's first full state go on from them.
     """
     if not _has_tables(file, table):
         return

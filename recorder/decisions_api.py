@@ -28,7 +28,7 @@ _CHUNKS: Final = 50
 
 
 class DecisionsApi:
-    """Its part of the service. What a caller may not read of the present it is not shown of the past."""
+    """The service's part about decisions. A caller is shown of the past only what it may read of the present."""
 
     def __init__(self, archive: Archive, clock: Clock, readers: RecordReaders) -> None:
         self._archive, self._clock, self._readers = archive, clock, readers

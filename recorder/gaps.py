@@ -15,7 +15,7 @@ class Gap(NamedTuple):
 
 
 def server_name(server: str) -> str:
-    """Return the name of the CMS, Nanny or Wall-E beside the locations, whose names cannot begin so."""
+    """Return the name of the CMS, Nanny or Wall-E among those of locations, which cannot begin with @."""
     return f"@{server}"
 
 

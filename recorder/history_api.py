@@ -31,7 +31,7 @@ _STEPS: Final = 1_000
 
 
 class HistoryApi:
-    """The service. What a caller may not read of the present it is not shown of the past."""
+    """The service. A caller is shown of the past only what it may read of the present."""
 
     def __init__(self, archive: Archive, clock: Clock, readers: RecordReaders) -> None:
         self._archive, self._clock, self._readers = archive, clock, readers
@@ -153,7 +153,7 @@ def row_event(row: Row) -> pb.Event:
 
 
 def gap_event(gap: Gap, since_ms: int) -> pb.Event:
-    """A gap as the API shows it, from the time on that was asked for."""
+    """A gap as the API shows it, not beginning before `since_ms`."""
     event = pb.Event(
         time=timestamp(max(gap.since_ms, since_ms)),
         kind=pb.EVENT_KIND_GAP,

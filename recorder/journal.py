@@ -30,7 +30,7 @@ NOTHING_BEFORE: Final = "nothing was recorded before"
 
 @dataclass(slots=True)
 class _Batch:
-    """The next batch to write. `ended`: when gaps that are on record end; `current`: locations known up to now."""
+    """The next batch to write. `ended`: when open gaps on record end; `current`: locations known up to now."""
 
     rows: list[Row] = field(default_factory=list)
     decisions: list[DecisionRow] = field(default_factory=list)
@@ -46,7 +46,7 @@ class _Batch:
 class Journal:
     """Follows locations, and CMS, Nanny and Wall-E, and writes what they show.
 
-    While the disk takes nothing, nothing is recorded and serving goes on; afterwards the difference is, behind a gap.
+    While the disk takes nothing, nothing is recorded and serving goes on; then the difference is recorded, after a gap.
 
     Attributes:
         trouble: why nothing is being written; empty: it is.
@@ -60,7 +60,7 @@ class Journal:
         self._archive, self._clients, self._clock, self._sources = archive, clients, clock, sources
         self._newest: dict[str, int] = {}
         self._locations: dict[str, ObservedLocation] = {}
-        self._reasons: dict[str, str] = {}  # by location that is not followed, as logged last
+        self._reasons: dict[str, str] = {}  # why a location or server is not followed, as logged last
         self._batch = _Batch()
         self._last_ms = 0
         self._is_set_back = False
@@ -71,23 +71,23 @@ class Journal:
 
     @property
     def locations(self) -> list[str]:
-        """The names of those that are followed, servers included."""
+        """The names of all locations and servers that are followed."""
         return [*self._clients, *(server_name(one.server) for one in self._sources)]
 
     @property
     def instances(self) -> int:
-        """How many are known now."""
+        """How many instances are known now."""
         return sum(len(location) for location in self._locations.values())
 
     def staleness_s(self) -> float | None:
-        """For how long a location has not been known; None: one never was."""
+        """For how long a location has not been known, at the worst; None: one was never known."""
         known_ms = [self.known_ms.get(name, 0) for name in self._clients]
         if not all(known_ms):
             return None
         return max(0, self._clock.wall_ms() - min(known_ms)) / 1_000 if known_ms else 0.0
 
     async def run(self) -> None:
-        """Until cancelled."""
+        """Follow and write until cancelled."""
         await self._load()
         try:
             async with asyncio.TaskGroup() as group:
@@ -127,7 +127,7 @@ class Journal:
 
     def _add(self, name: str, step: Step) -> None:
         if self.trouble:
-            return  # what is lost is found again by comparing
+            return  # the comparison in `_catch_up` finds what is lost now
         self._batch.rows.extend(step.rows)
         if step.gap:
             self._warn(name, step.gap, "location")
@@ -145,7 +145,7 @@ class Journal:
         return True
 
     def lose_server(self, server: str, reason: str) -> None:
-        """Note that nothing is heard from it."""
+        """Note that nothing is heard from a server."""
         if not self.trouble:
             flag = next(one.flag for one in self._sources if one.server == server)
             self._warn(server_name(server), reason, flag)
@@ -174,7 +174,7 @@ class Journal:
             self._batch.gaps.append(gap)
 
     def now_ms(self) -> int:
-        """Never earlier than what was recorded before: an order by time is the order in which things were heard."""
+        """The time, never earlier than what was recorded: rows ordered by time are in the order they were heard in."""
         now_ms = self._clock.wall_ms()
         is_set_back = now_ms < self._last_ms - _STEP_BACK_MS
         if is_set_back and not self._is_set_back:
@@ -224,8 +224,8 @@ class Journal:
             self.gaps[name] = Gap(name, since_ms, None, why)
 
     async def _catch_up(self, now_ms: int) -> None:
-        """Once the disk takes records again, what the record lacks is written next. Raises sqlite3.Error, OSError."""
-        await asyncio.to_thread(self._archive.check_writable)  # before all is read
+        """If the disk takes records again, have what the record lacks written next. Raises sqlite3.Error, OSError."""
+        await asyncio.to_thread(self._archive.check_writable)  # first: all is read only if this succeeds
         for name, location in self._locations.items():
             recorded, _ = await asyncio.to_thread(self._archive.newest, name)
             location.start_from(recorded)

@@ -22,7 +22,7 @@ class Row(NamedTuple):
 
     Attributes:
         version: HQ's; 0: it was found after a gap.
-        body: the encoded Instance after it; empty: it was deleted.
+        body: the encoded Instance after the change; empty: it was deleted.
     """
 
     at_ms: int
@@ -92,7 +92,7 @@ class ObservedLocation:
                 return Step()
 
     def start_from(self, recorded: Mapping[str, instance_pb2.Instance]) -> None:
-        """The record could not be written and is behind: go on from what it has."""
+        """Go on from what the record has: it could not be written, and is behind."""
         self._recorded = encode_all(recorded)
 
     def difference(self, now_ms: int) -> list[Row]:
@@ -142,7 +142,7 @@ class ObservedLocation:
 
 
 def encode_all(instances: Mapping[str, instance_pb2.Instance]) -> dict[str, bytes]:
-    """A tenth of what the messages take in memory."""
+    """Encode instances by id: encoded they take a tenth of the memory."""
     return {id_: one.SerializeToString() for id_, one in instances.items()}
 
 
@@ -173,5 +173,5 @@ def change_kind(before: instance_pb2.Instance | None, after: instance_pb2.Instan
 
 
 def is_ready(instance: instance_pb2.Instance) -> bool:
-    """Whether HQ said so."""
+    """Whether HQ says that the instance is ready."""
     return instance.status.ready.status == instance_pb2.CONDITION_STATUS_TRUE

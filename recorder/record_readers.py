@@ -12,7 +12,7 @@ from serving.errors import DeadlineExceeded, Retry
 from serving.limiting.caller_threads import CallerThreads
 
 _LONGEST_S: Final = 30.0
-_LOOKED_EVERY: Final = 1_000  # changes, some milliseconds
+_LOOKED_EVERY: Final = 1_000  # items, read in some milliseconds
 T = TypeVar("T")
 
 
@@ -21,7 +21,7 @@ class RecordReaders:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._threads = CallerThreads()  # what is recorded is written in another one, which must not wait for them
+        self._threads = CallerThreads()  # some of the process's threads: the one that writes must not wait for readers
 
     async def run(self, read: Callable[[], T], call: Call) -> T:
         """Read the record in a thread. Raises Retry."""
@@ -31,12 +31,12 @@ class RecordReaders:
             raise Retry(f"the record cannot be read: {error}") from error
 
     def until(self, call: Call) -> float:
-        """When a thread stops looking, which cannot be cancelled."""
+        """When a reading thread stops by itself, as it cannot be cancelled."""
         longest = self._clock.now() + _LONGEST_S
         return longest if call.deadline is None else min(call.deadline, longest)
 
     def in_time(self, items: Iterable[T], until: float) -> Iterator[T]:
-        """The items. Raises DeadlineExceeded."""
+        """Yield the items until then. Raises DeadlineExceeded."""
         for number, item in enumerate(items, 1):
             if number % _LOOKED_EVERY == 0 and self._clock.now() > until:
                 raise DeadlineExceeded(

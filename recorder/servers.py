@@ -40,7 +40,7 @@ T = TypeVar("T")
 
 
 class ServerFeed(Protocol):
-    """Where what a server said goes."""
+    """Takes what is heard from servers."""
 
     def now_ms(self) -> int:
         """Now, never earlier than before."""
@@ -51,18 +51,18 @@ class ServerFeed(Protocol):
         ...
 
     def lose_server(self, server: str, reason: str) -> None:
-        """Note that nothing is heard from it."""
+        """Note that nothing is heard from a server."""
         ...
 
 
 class ServerSource(Protocol):
-    """A server that is followed. `flag`: of the recorder, that says where it is."""
+    """A server that is followed. `flag`: the recorder's flag that says where the server is."""
 
     server: str
     flag: str
 
     async def run(self, feed: ServerFeed, newest_ms: int) -> None:
-        """Until cancelled. `newest_ms`: when the newest decision on record is from; 0: there is none."""
+        """Follow until cancelled. `newest_ms`: when its newest decision on record is from; 0: there is none."""
         ...
 
 
@@ -75,17 +75,17 @@ class ServerProcesses:
         self._addresses = addresses
 
     async def channels(self, stack: AsyncExitStack) -> dict[str, aio.Channel]:
-        """A channel to each, by its address, as long as the stack is open."""
+        """A channel to each process, by its address, as long as the stack is open."""
         open_channel = self._credentials.channel
         return {address: await stack.enter_async_context(open_channel(address)) for address in self._addresses}
 
     async def why_failed(self, address: str, error: aio.AioRpcError) -> str:
-        """Why a call to one of them failed."""
+        """Why a call to one of the processes failed."""
         return (await self._credentials.explain(decode(error, address))).message
 
 
 class StreamedSource:
-    """A server that tells what it knows and then what changes, from the first of its processes that does."""
+    """A server that streams all it knows, then what changes; followed at the first of its processes that does."""
 
     server = ""
     flag = ""
@@ -98,10 +98,10 @@ class StreamedSource:
         raise NotImplementedError
 
     def _record_of(self, entries: Sequence[Any], now_ms: int) -> tuple[list[DecisionRow], LedgerChunk]:
-        """Make the rows that are recorded of entries."""
+        """Make of entries the rows and the chunk that are recorded."""
         raise NotImplementedError
 
-    async def run(self, feed: ServerFeed, newest_ms: int) -> None:  # a beginning says all there is
+    async def run(self, feed: ServerFeed, newest_ms: int) -> None:  # each stream begins with all there is
         async with AsyncExitStack() as stack:
             channels = await self._processes.channels(stack)
             while True:
@@ -114,7 +114,7 @@ class StreamedSource:
                 await asyncio.sleep(_RETRY_S)  # what is missed meanwhile is behind a gap
 
     async def _follow(self, address: str, channel: aio.Channel, feed: ServerFeed) -> str:
-        """Follow one process; return why that ended, empty: a day did, and each day begins with all there is."""
+        """Follow one process; return why that ended; empty: the day did, and a new stream begins with all there is."""
         call = self._call(channel, tuple(self._processes.metadata()))
         day, is_heard, why = feed.now_ms() // DAY_MS, False, "it ended the stream"
         try:
@@ -188,7 +188,7 @@ class PolledSource:
     def __init__(self, server: str, processes: ServerProcesses, every_s: float = _POLL_S) -> None:
         self.server = self.flag = server
         self._processes, self._every_s = processes, every_s
-        self._newest: dict[str, bytes] = {}  # by what has a list: the mark of its newest entry here; empty: it had none
+        self._newest: dict[str, bytes] = {}  # by list: the mark of the newest entry read; empty: the list had none
         self._versions: dict[str, int] = {}
         self._torn = ""
 
@@ -207,7 +207,7 @@ class PolledSource:
                 await asyncio.sleep(self._every_s)
 
     async def _poll_or_forget(self, channel: aio.Channel, feed: ServerFeed, since_ms: int) -> None:
-        """Record what is new. What is not recorded, because the poll broke say, the next one reads again."""
+        """Record what is new. If that fails, the next poll reads the same again."""
         before, self._torn, is_recorded = (dict(self._newest), dict(self._versions)), "", False
         try:
             rows = await self._poll(channel, since_ms)
@@ -225,8 +225,8 @@ class PolledSource:
     def _unread(self, key: str, newest_first: Sequence[Any], since_ms: int) -> list[Any]:
         """Entries of a list that were not read before, earliest first.
 
-        The last one that was read is found by all it says, not by its time, which is of the clock of who led then.
-        At the first look at a list there is no such entry: those after `since_ms` are new, by the server's clock.
+        The entry that was read last is found by its whole content: its time is by the clock of whoever led then.
+        At the first look at a list there is no such entry: those after `since_ms`, by the server's clock, are new.
         """
         before = self._newest.get(key)
         self._newest[key] = _mark(newest_first[0]) if newest_first else b""
@@ -235,7 +235,7 @@ class PolledSource:
         new = list(takewhile(lambda one: _mark(one) != before, newest_first))
         if before and new and len(new) == len(newest_first):
             log.warning("%s: %s: its list begins after what was read last", self.server, key)
-            # Who reads of gaps need not know what else there is.
+            # Without the key: whoever may read of gaps may not know what lists there are.
             self._torn = "a list begins after what was read last: entries may be missing"
         return new[::-1]
 
