@@ -50,7 +50,7 @@ class HolderSilence:
         self._since = self._looked = float("-inf")
 
     def record_sight(self, sight: Sight, asked_at: float, now: float) -> None:
-        """A fence requested at `asked_at` has returned by `now`, and memory shows `sight`."""
+        """Note that memory shows `sight` after a fence, requested at `asked_at`, has returned by `now`."""
         # After a long gap (we were paused, or the store was away) start over: the holder could perhaps not refresh.
         if sight != self._sight or asked_at - self._looked > self._term_s / 2:
             self._sight, self._since = sight, now
@@ -69,7 +69,7 @@ class Tenure:
         self._sent_at = float("-inf")
 
     def extend_term(self, sent_at: float) -> None:
-        """A takeover or refresh sent at `sent_at` has been stored: nobody takes over within a term of that."""
+        """Note that a takeover or refresh sent at `sent_at` was stored: nobody takes over within a term of that."""
         self._sent_at = sent_at
 
     def holds(self, now: float) -> bool:
@@ -140,11 +140,11 @@ class LeaderElection:
         return "" if is_sure else f"this process could not renew its lease as leader for {self._term_s / 2:g} s"
 
     def doubt(self) -> None:
-        """A transaction was refused by its guards: look at once."""
+        """Look at the word at once, as a transaction was refused by its guards."""
         self._soon.set()
 
     def forget(self) -> None:
-        """The store has another history: the stored word no longer counts as ours."""
+        """Count the stored word as ours no longer, as the store has another history."""
         self._lose()
         self._silence = HolderSilence(self._term_s)
 

@@ -30,7 +30,7 @@ class Amount:
         return f"{self.value}%" if self.is_percent else str(self.value)
 
     def of(self, total: int) -> int:
-        """Rounded down."""
+        """The amount of `total`, rounded down."""
         return total * self.value // 100 if self.is_percent else self.value
 
 

@@ -32,7 +32,7 @@ class Controller:
         loaded: set when everything was read and a fence proved it; reads may be served. Cleared on a new epoch.
         stop: the emergency stop of this process.
         why_unrecorded: why nothing can be recorded, so that nothing may begin; empty: it can.
-        rights: compares the rights of who gave an order where it takes effect.
+        rights: checks the rights of whoever gave an order, where the order takes effect.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Controller:
             self._changes, self.change, lambda: self._epoch.current, self._may_handle, self._why_waiting, rng
         )
         self._reconcilers: list[tuple[Reconciler, bool]] = []
-        self._runs_ended = 0  # what a run left behind begins no effect beside the next run of this process
+        self._runs_ended = 0  # an intent of an ended run must begin no effect beside the next run
 
     # --- declaring --------------------------------------------------------------------------------------------------
 
@@ -94,7 +94,7 @@ class Controller:
 
         Args:
             name: lower-case word, unique among the reconcilers.
-            while_closed: also before the epoch was opened.
+            while_closed: run also before the epoch was opened.
         """
         failures = _FailureRecords(self, Kind(f"failures.{name}", control_pb2.Failure))
         made = Reconciler(name, run, keys, failures, self.clock, self._rng, workers)

@@ -94,7 +94,7 @@ class Events(Generic[E]):
             raise EventRefused(outcome.refused, outcome.code)  # type: ignore[arg-type]
 
     async def store(self, subject: str, event: E, *, request_id: str, by: str = "", timeout_s: float = 5.0) -> None:
-        """The same, but return as soon as it is stored: the records show the outcome."""
+        """Like `submit`, but return as soon as the event is stored: the records show its outcome."""
         check_id(self.name, subject)
         if not request_id.isprintable() or not 0 < len(request_id) <= MAX_REQUEST_ID:
             raise invalid("request_id", f"write 1 to {MAX_REQUEST_ID} printable characters")
@@ -152,7 +152,7 @@ class Events(Generic[E]):
             change.put(self.kind, subject, inbox)
             try:
                 await change.commit()
-            except TooLarge as error:  # together; one alone is refused
+            except TooLarge as error:  # several events together; one that is too large alone is refused
                 await self._refuse_first(subject, error, handled)
                 at_once = 1
                 continue
@@ -190,7 +190,7 @@ class Events(Generic[E]):
         except Refused as error:
             undo()
             refused = error
-        except (TooLarge, InvalidRequest) as error:  # it would be the same again, and stop all events behind it
+        except (TooLarge, InvalidRequest) as error:  # a repeat would fail alike, and stop all events behind it
             undo()
             refused = Refused(str(error), error.code)
         except (DecodeError, UnreadableEvent) as error:

@@ -16,8 +16,10 @@ E = TypeVar("E", bound=Message)
 
 
 class EntryFollower(Generic[E]):
-    """Attributes:
-    is_over: nothing comes any more; start over.
+    """The entries that one recorder has not read yet.
+
+    Attributes:
+        is_over: nothing comes any more; start over.
     """
 
     def __init__(self, begin: list[E]) -> None:
@@ -28,7 +30,7 @@ class EntryFollower(Generic[E]):
         self.is_over = False
 
     def add(self, new: Sequence[E]) -> None:
-        """One that does not read loses its place, and starts over."""
+        """Add entries; if too many are unread by then, end: the recorder has to start over."""
         if not self.is_over:
             self._unread.extend(new)
             self._bytes += _bytes_of(new)
@@ -42,7 +44,7 @@ class EntryFollower(Generic[E]):
         self._came.set()
 
     async def take(self, most: int, timeout_s: float) -> list[E]:
-        """The next entries, as many as one answer takes; none came in time, or it is over: none."""
+        """The next entries, as many as one answer takes; empty: none came in time, or it is over."""
         with suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await self._came.wait()

@@ -122,7 +122,7 @@ class Following:
                 self._compactor.on_compaction_mark(Record(change.key, change.value, change.created, change.revision))
 
     def _running_processes(self) -> int:
-        """How many follow this store, by their fences."""
+        """How many processes follow this store, by their fences."""
         now = self._clock.now()
         self._fences = {key: at for key, at in self._fences.items() if now - at <= _GONE_AFTER_S}
         return max(1, len(self._fences))

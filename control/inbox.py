@@ -17,8 +17,8 @@ from serving.errors import Overloaded, TooLarge
 
 MAX_PENDING: Final = 64
 MAX_EVENT_BYTES: Final = 256 << 10
-# Together with who sent them, and what those just handled were answered, they are less than a record may be: one that
-# is larger cannot be stored, so nothing of its subject would be handled any more.
+# Pending events, their authors and the answers to those just handled must fit into one record together: a larger inbox
+# could not be stored, so nothing of its subject would be handled any more.
 MAX_PENDING_BYTES: Final = 400 << 10
 ANSWERS_KEPT: Final = 32
 _LONGEST_WORDS: Final = 500  # characters of a refusal, which may repeat what was sent

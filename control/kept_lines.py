@@ -1,4 +1,4 @@
-"""Audit lines of orders that only stop something, in the store while the log of the process that took them is full.
+"""Audit lines of orders that only stop something, kept in the store while the log of the process is full.
 
 Such orders are carried out in any case (a freeze must not need a disk), so their lines have to outlive the process. The
 acting process writes them to its own log as soon as it can, and only then deletes them: a line may be there twice.

@@ -30,9 +30,9 @@ class SettingKind(Generic[R]):
         stored: its records: what was set, with `by` and `at_ms`.
         message: as the API has it.
         check: raises InvalidRequest, naming the field of the message that is wrong.
-        absent: how a message begins that there is none of a name.
+        absent: how the message for a name that does not exist begins; the name follows.
         part: the field of a record that is the message; empty: the record has the message's own fields.
-        most: of one service. Every decision looks at all of them.
+        most: how many one service may have, as every decision looks at all of them.
     """
 
     stored: Kind[R]
@@ -63,10 +63,10 @@ class SettingKind(Generic[R]):
         return self.message(**{field.name: value for field, value in record.ListFields() if field.name in known})
 
     def handle(self, change: Change, order: Any, check_author: Callable[[Callable[[Access], object]], None]) -> bool:
-        """Carry out an order to put or delete one; False: it is about something else.
+        """Carry out an order to put or delete a setting; False: the order is about something else.
 
-        Orders to put one of the same service must have the same subject: together they could pass its bound.
-        `check_author` raises Refused unless a check passes with the rights of who gave the order, then and now.
+        Orders to put settings of the same service must have the same subject, else two could together pass its bound.
+        `check_author` raises Refused unless a check passes with the rights of the order's author, then and now.
         """
         which = order.WhichOneof("order")
         if which not in (f"put_{self.name}", f"delete_{self.name}"):
@@ -89,7 +89,7 @@ class SettingKind(Generic[R]):
         return True
 
     def check_room(self, new: Any, records: Mapping[str, R]) -> None:
-        """Raises Overloaded: its service has as many already. Those that stand for several services are admins'."""
+        """Raises Overloaded: the setting's service has `most` already. Admins' settings for several services pass."""
         before = records.get(new.name)
         if not new.service or (before is not None and self.view(before).service == new.service):
             return
@@ -99,10 +99,10 @@ class SettingKind(Generic[R]):
             raise Overloaded(f"{self.name} {new.name}: {has}", RETRY_S)
 
     def check_reach(self, name: str, new: Any, before: R | None, access: Access) -> None:
-        """Whether what is set, and was before, is for services within reach only; an empty one stands for several.
+        """Check that the services of the old and the new setting are within reach; an empty one stands for several.
 
         Args:
-            new: None: it is to be deleted. A caller without access gets "not found".
+            new: None: the setting is to be deleted; then a caller without access gets "not found".
 
         Raises PermissionDenied, OutOfReach.
         """

@@ -1,4 +1,4 @@
-"""The calls that set and delete what a kind of settings names, made from its row in the controller's table of kinds."""
+"""The calls that set and delete settings of a kind, made from its row in the controller's table of kinds."""
 
 from __future__ import annotations
 

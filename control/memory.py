@@ -72,7 +72,7 @@ class Memory:
                 raise Unavailable("the store was restored or replaced")
 
     async def shown_soon(self, version: int, timeout_s: float) -> None:
-        """The same, but return when the time is over."""
+        """Wait likewise, but return when the time is over, too, or on a new epoch."""
         if self.version < version:
             with suppress(TimeoutError, Unavailable):
                 async with asyncio.timeout(timeout_s):

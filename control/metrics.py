@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def memory_metrics(server: str, controller: Callable[[T], Controller]) -> tuple[Declared[T], ...]:
-    """How its memory proves itself against its store. `server`: what the names begin with."""
+    """How a controller's memory proves itself against its store. `server`: what the names begin with."""
     return (
         Declared(
             "counter",

@@ -1,4 +1,4 @@
-"""Whether who gave an order may still give it where it takes effect: orders are stored, and may take effect days later.
+"""Whether the author of an order may still give it when it takes effect: orders are stored, perhaps for days.
 
 By then a host may have moved to somebody else, or the author may have lost its rights. So both are compared: the grants
 that are stored with the order, and what the policy of this process grants its author now. A policy that grew meanwhile
@@ -20,7 +20,7 @@ from serving.rights.stored import decode_access
 
 
 class OrderRights:
-    """`access` is what `encode_access` made of the author's; empty: authors were not authenticated then."""
+    """`access`: the author's, as `encode_access` stored it; empty: authors were not authenticated then."""
 
     def __init__(self, gate: Authenticator | None = None) -> None:
         self._gate = gate
@@ -31,7 +31,7 @@ class OrderRights:
         return cls(shared.security.gate if shared.security is not None else None)
 
     def refusal(self, access: str, rule: Rule, check: Callable[[Access], object]) -> Refused | None:
-        """Why it may not take effect; None: it may. `check` raises PermissionDenied or OutOfReach.
+        """Why an order may not take effect; None: it may. `check` raises PermissionDenied or OutOfReach.
 
         Raises UnreadableEvent: the grants are of a newer version.
         """

@@ -17,7 +17,7 @@ UNSENDABLE: Final = "the request cannot be sent, as its credential is no value o
 
 
 class OutgoingCallFailed(Exception):
-    """There is no answer, or none that is taken. Whether the call took effect is unknown."""
+    """No answer came, or one that is not accepted. Whether the call took effect is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class HttpReply:
 
 
 class OutgoingHttp:
-    """Sends requests. Who calls says where: only to destinations that the configuration lists."""
+    """Sends requests. The caller must choose destinations that the configuration lists."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport | None = None) -> None:
         """`transport`: instead of connections, for tests."""
@@ -72,7 +72,7 @@ class OutgoingHttp:
         except TimeoutError:
             raise OutgoingCallFailed(f"no answer within {timeout_s:g} s") from None
         except (httpx.LocalProtocolError, UnicodeEncodeError):
-            # Their text has the header, and what is said here is shown to many.
+            # The error's text has the header's value, and this message is shown to many.
             raise OutgoingCallFailed(f"{UNSENDABLE}: look for line breaks and control characters in its file") from None
         except (httpx.HTTPError, httpx.InvalidURL, ValueError) as error:
             raise OutgoingCallFailed(f"{type(error).__name__}: {error}".rstrip(": ")) from error

@@ -22,8 +22,8 @@ def page_of(
 ) -> tuple[list[T], str]:
     """The items of a page, and the token of the next one; empty: it was the last.
 
-    `entries`: what comes after the page before, by keys that tell them from all others, in the order of these; made as
-    they are taken. A page has `size` of them at most (0: MAX_PAGE), and MAX_PAGE_BYTES unless one alone has more.
+    `entries`: all after the page before, with unique keys, in the order of the keys; they are made as they are taken.
+    A page has at most `size` of them (0: MAX_PAGE), and at most MAX_PAGE_BYTES, unless its only one has more.
     Raises InvalidRequest: `size` is more than MAX_PAGE.
     """
     if size > MAX_PAGE:

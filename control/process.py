@@ -261,7 +261,7 @@ async def dev_store(given: Mapping[str, Any]) -> AsyncIterator[DevStore]:
 
 
 Serve = Callable[[Callable[[], Store], Security | None, DevStore | None], Coroutine[Any, Any, None]]
-"""Serves until stopped: from what makes the store, the security, and the process's own store."""
+"""Serves until stopped; takes a factory of the store, the security, and the process's own store."""
 
 
 async def until_stopped(

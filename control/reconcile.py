@@ -52,7 +52,7 @@ class Due:
                 heapq.heappush(self._heap, (at, key))
 
     def hold(self, key: str, until: float) -> None:
-        """A run failed: the next one comes at this time, whatever triggers it."""
+        """After a failed run, let the next one come at this time, whatever triggers it."""
         self._held[key] = until
         self._at.pop(key, None)
         self.add(key, until)

@@ -93,7 +93,7 @@ class Records(Mapping[str, M]):
         self._versions_unreadable.clear()
 
     def take(self, record_id: str, value: bytes | None, version: int) -> None:
-        """A change came through the watch or a listing; None: a deletion. `tell` notifies listeners later."""
+        """Take over a change from the watch or a listing; None: a deletion. `tell` notifies listeners later."""
         self._stored.pop(record_id, None)
         self.unreadable.pop(record_id, None)
         self._versions_unreadable.pop(record_id, None)

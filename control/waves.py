@@ -57,7 +57,7 @@ class WaveLimits:
     max_failures: Amount | None = None
 
     def size_in(self, total: int) -> int:
-        """How many of so many parts a wave has: at least one."""
+        """How many of `total` parts a wave has: at least one."""
         return max(1, self.size.of(total))
 
 
@@ -79,7 +79,7 @@ class Step:
 def next_step(parts: Sequence[Part], limits: WaveLimits, obstacle: str = "") -> Step:
     """Decide the next step of planned work. `obstacle`: why no further wave may begin, e.g. a fuse that has tripped.
 
-    A part that fails while others are still in work stops it at once: what is in work is not interrupted.
+    Too many failures stop it at once, also while other parts are in work: these are not interrupted.
     """
     wave, is_in_work = next_wave(parts, limits), any(part.progress in _IN_WORK for part in parts)
     if not wave and not is_in_work:
@@ -92,7 +92,7 @@ def next_step(parts: Sequence[Part], limits: WaveLimits, obstacle: str = "") -> 
 
 
 def next_wave(parts: Sequence[Part], limits: WaveLimits) -> tuple[str, ...]:
-    """The parts that come next, in their order; by domain those of the first one's domain."""
+    """The parts that come next, in their order; `by_domain`: only those in the domain of the first."""
     waiting = [part for part in parts if part.progress is Progress.WAITING]
     if limits.by_domain and waiting:
         waiting = [part for part in waiting if part.domain == waiting[0].domain]
@@ -108,7 +108,7 @@ def _too_many_failures(parts: Sequence[Part], limits: WaveLimits) -> str:
 
 
 def allowed_failures(begun: int, limits: WaveLimits, total: int) -> int:
-    """How many parts may fail once so many were begun."""
+    """How many parts may fail once `begun` of `total` were begun."""
     if limits.max_failures is not None:
         return limits.max_failures.of(begun)
     return 0 if begun <= limits.size_in(total) else begun * LATER_FAILURES_PERCENT // 100
@@ -141,8 +141,8 @@ class PartEvidence:
 def judge(evidence: PartEvidence, now_ms: int, settle_ms: int, deadline_ms: int) -> tuple[Progress, str]:
     """BACK, FAILED or RETURNING, and what is wrong.
 
-    It is back once nothing has been wrong for the settle time, and somebody said so after the work. After the deadline
-    it is judged as it is.
+    A part is back once nothing has been wrong for the settle time, and somebody said so after the work. After the
+    deadline it is judged as it is.
     """
     problem = evidence.problem or ("" if evidence.is_heard else "nobody has said since that it is well")
     if now_ms - evidence.ended_ms >= deadline_ms:
@@ -157,7 +157,7 @@ class WaveStep:
 
     Attributes:
         reach: so many parts are begun, those of earlier steps included; None: it begins none.
-        weight: percentage of the weight that each of them has otherwise, until another step says it; None: as before.
+        weight: percentage of its usual weight that each part begun has, until a later step changes it; None: as before.
         hold_s: nothing begins for so long; of a check: its values have to be within their bound for so long.
         promote: a person says when it goes on.
         check: name of the check that has to pass.
@@ -186,7 +186,7 @@ FULL_WEIGHT: Final = 100
 
 
 def reach_in(steps: Sequence[WaveStep], over: int, total: int) -> int:
-    """How many parts of so many may be begun, once `over` of the steps are over: all, after the last one.
+    """How many of `total` parts may be begun, once `over` of the steps are over: all, after the last one.
 
     A share is at least one: a step that begins nothing would show nothing.
     """
@@ -204,7 +204,7 @@ def weight_in(steps: Sequence[WaveStep], over: int) -> int:
 
 
 def is_over(step: WaveStep, lasted_s: float, *, is_promoted: bool) -> bool:
-    """Whether what the step waits for has come; how many parts it begins is the caller's.
+    """Whether what the step waits for has come; whether its parts have begun is not looked at.
 
     Args:
         lasted_s: how long it has held; of a check, how long its values have been within their bound.
