@@ -27,7 +27,7 @@ class InstanceState:
         group: when it occurs.
         meaning: what it says, and usual causes.
         reasons: of conditions or containers, each leading to this state only; none: it follows from the conditions.
-        needs: what instancectl has not got, so that it never sends this state; empty: it sends it wherever it occurs.
+        needs: what instancectl lacks, so that it never sends this state; empty: it does send it.
     """
 
     old: str

@@ -57,7 +57,7 @@ class NannyMetricSources:
         return max(0.0, (self.controller.clock.wall_ms() - min(began)) / 1000) if began else 0.0
 
     def _holds(self, service_id: str, one: TupleRecord) -> bool:
-        """Whether it waits, as it should, for time, for people or for a check."""
+        """Whether the snapshot's roll-out waits as planned: for time, for people or for a check."""
         record = self.controller.records(kinds.ACTION).get(kinds.of_snapshot(service_id, one.snapshot_id))
         if record is None or record.number != one.action or record.batch or record.steps_over >= len(record.step):
             return False

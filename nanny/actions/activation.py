@@ -42,13 +42,13 @@ SOON_S: Final = 0.5
 REPORTS_S: Final = 2.0
 SHRINK_AFTER_S: Final = 30.0
 MOST_PUT_OFF: Final = 20
-"""If more than so many are without hope, so are all, most likely: the CMS is not asked for each of them at once."""
+"""Instances put off at most: if more are hopeless, all are, most likely, and the CMS is not asked for each at once."""
 AT_ONCE: Final = 200
 """Instances that one step writes: more of them would keep orders waiting."""
 
 
 class Activation:
-    """A roll-out step by step. With the number 0 it repairs drift of the ACTIVE snapshot: that never fails."""
+    """A roll-out step by step. The action with number 0 is a repair of drift of the ACTIVE snapshot: it never fails."""
 
     def __init__(self, effects: Effects, progress: ProgressClock, contents: Contents, checks: RolloutChecks) -> None:
         self._effects, self._progress, self._contents, self._checks = effects, progress, contents, checks
@@ -106,7 +106,7 @@ class Activation:
         record: ActionRecord,
         content: Content,
     ) -> float | None:
-        """The first batch, or all of it, is over. A repair has neither."""
+        """End the first batch, or the roll-out. A repair has neither: it only says why it would fail."""
         if isinstance(step, Failed):
             if running.number:
                 return await self._end(subject, running, record, SnapshotEvent.FAILED, step.why)
@@ -127,7 +127,7 @@ class Activation:
 
     async def _begin_next_step(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
         if record.steps_over < len(record.step) and _waits(record.step[record.steps_over]):
-            record.order_begin_unix_ms = 0  # for windows it starts over
+            record.order_begin_unix_ms = 0  # after a step that waits, the order counts for windows as begun anew
         record.steps_over += 1
         record.step_ms, record.check_result = 0, ""
         await self._effects.store(subject, running, record)
@@ -136,7 +136,7 @@ class Activation:
     async def _ask_check(
         self, subject: ServiceContext, running: RunningAction, record: ActionRecord, name: str, where: str
     ) -> float | None:
-        """Its time counts while it says that all is well. Whatever is not known stands still, and is waited for."""
+        """The step's time counts while the check is within its bound, and stands still while that is not known."""
         check = next((one for one in record.check if one.name == name), None)
         if check is None:
             return await self._say(subject, running, record, f"{where}: it has no check {name}: order it again")
@@ -156,7 +156,7 @@ class Activation:
     async def give_back_if_ready(
         self, subject: ServiceContext, running: RunningAction, content: Content
     ) -> float | None:
-        """While the service is paused: a batch that is ready, or was not by the deadline, gives its leave back."""
+        """While the service is paused, give back the leave of a batch that is ready, or is not by the deadline."""
         record = self._effects.record(subject, running)
         if not record.batch:
             return None
@@ -180,7 +180,8 @@ class Activation:
         record.batch.extend(messages_of(batch))
         asks = bool(costs) and bool(self._effects.leave.address)
         record.calm_ms = record.stalled_ms = record.step_ms = 0
-        self._progress.meter_of(subject.id, record).begin_step()  # whoever takes a place shows as much as the others
+        # An instance that takes another's place is looked at for the whole time, too.
+        self._progress.meter_of(subject.id, record).begin_step()
         record.granted = not asks
         if asks:
             record.cms_task = _task_id(subject, running, record)
@@ -219,7 +220,7 @@ class Activation:
         return 0.0 if fewer and not record.cms_task else answer.retry_s
 
     async def _put_off(self, subject: ServiceContext, running: RunningAction, record: ActionRecord) -> float:
-        """Others come first: this one waits for people, or for another budget."""
+        """Put the one instance of the batch behind all others: it waits for people, or for another budget."""
         if not await self._effects.leave.give_back(record.cms_task):
             return await self._say(subject, running, record, _ends(record.cms_task))
         [one] = record.batch
@@ -298,12 +299,12 @@ def _fewer(asked: int, answer: ApprovalAnswer, waited_s: float) -> int:
     if 0 < answer.at_most < asked:
         return answer.at_most
     if answer.is_hopeless:
-        return asked // 2  # which of them is found out at once
+        return asked // 2  # so the hopeless one is found at once
     return asked // 2 if answer.by_budget and waited_s > SHRINK_AFTER_S else 0
 
 
 def _task_id(subject: ServiceContext, running: RunningAction, record: ActionRecord) -> str:
-    """Of the batch that waits: with other attributes of the service it asks for something else."""
+    """The task id of the waiting batch; new attributes of the service change it, as then it asks for something else."""
     parts = running.number, record.batches_done, len(record.batch), subject.record.info_version or 1
     return f"nanny-{subject.id}-{'-'.join(str(part) for part in parts)}"
 
@@ -322,7 +323,7 @@ def _is_outdated(subject: ServiceContext, running: RunningAction, record: Action
 def _puts_off(
     batch: Sequence[Key], answer: ApprovalAnswer, record: ActionRecord, stages: Stages, waited_s: float
 ) -> bool:
-    """A single instance without hope makes way: for others at once, for the next one that was put off after a while."""
+    """Whether a single hopeless instance makes way: for others at once, for the next one put off after a while."""
     if len(batch) > 1 or not answer.is_hopeless:
         return False
     others = keys_in(stages, Stage.UP, Stage.SILENT) - set(keys_of(record.put_off)) - set(batch)
@@ -356,7 +357,7 @@ def progress_of(record: ActionRecord) -> RolloutProgress:
 
 
 def _progress(subject: ServiceContext, running: RunningAction, record: ActionRecord, stages: Stages) -> RolloutProgress:
-    """Progress including what people said meanwhile; a repair is forgiving."""
+    """Progress, including the steps that people promoted meanwhile; that of a repair is forgiving."""
     if not running.number:
         return _forgiving(progress_of(record), stages)
     one = tuple_of(subject.record, running.snapshot)
@@ -374,15 +375,15 @@ def fallen_keys(record: ActionRecord) -> frozenset[Key]:
 
 
 def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, is_trusted: bool) -> None:
-    """Note what is so before anything is switched. What was active last has proven itself; a roll-back inherits."""
+    """Note the state before anything is switched. A roll-back inherits the ailing instances of the failed roll-out."""
     is_back = subject.service.rolling_back
     record.begun = True
     record.trusted = record.proven = is_trusted
     ailing = ailing_instances(subject, content)
-    if is_back:  # a node that was left may be dead
+    if is_back:  # an instance that moves back may move to a dead node
         ailing = {*keys_of(subject.record.ailing), *moved_instances(subject, content)}
     record.ailing.extend(messages_of(sorted(ailing)))
-    # Where nothing ran before, and on the way to what has served already, there is nothing to be careful with.
+    # No steps if nothing ran before, or if the snapshot has served already: there is nothing to be careful with.
     if subject.service.last_active and not (is_back or is_trusted):
         record.step.extend(subject.record.info.rollout.step)
         named = {step.check for step in record.step}
@@ -390,7 +391,7 @@ def _begin(subject: ServiceContext, content: Content, record: ActionRecord, *, i
 
 
 def _skip_steps(subject: ServiceContext, content: Content, record: ActionRecord) -> None:
-    """The order may say so at once, or be given again while its steps are under way."""
+    """Drop the steps if the order says so: from the start, or given again while its steps are under way."""
     one = tuple_of(subject.record, content.id)
     if record.step and one is not None and one.order.skip_steps:
         del record.step[:], record.check[:]

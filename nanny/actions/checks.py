@@ -37,9 +37,9 @@ class _CheckPause:
 
 
 class RolloutChecks:
-    """One question at a time of each service, and of all of them to a Prometheus that did not answer lately.
+    """Asks one question at a time for each service, and one for all of them if a Prometheus did not answer lately.
 
-    Else each service that has a check would wait for it with a worker that the others need.
+    Else each service with a check would wait for that Prometheus with a worker that the others need.
     """
 
     def __init__(self, prometheus: PrometheusPort, contents: Contents, clock: Clock) -> None:
@@ -67,7 +67,7 @@ class RolloutChecks:
         if (silence := self._silent.get(name)) is not None:
             if now_s < silence.until_s:
                 raise NoReading(silence.words)
-            self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # the others wait for what this finds
+            self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # the others wait for this answer
         try:
             values = await self._prometheus.read(name, query, service)
         except NoAnswer as error:
@@ -80,7 +80,7 @@ class RolloutChecks:
         return values
 
     def forget(self, service: str) -> None:
-        """Forget its checks: no roll-out of it is under way."""
+        """Forget a service's checks, as no roll-out of it is under way."""
         self._asked.pop(service, None)
 
     def _query(self, subject: ServiceContext, running: RunningAction, query: str) -> str:

@@ -37,7 +37,7 @@ class Contents:
         self._kept_bytes = 0
         self._digests: dict[str, str] = {}
         self._reading: dict[str, asyncio.Future[Content]] = {}
-        self._threads = CallerThreads()  # as for those that are added: a service has one, whoever looks at it
+        self._threads = CallerThreads()  # one at a time for each service, whoever looks at it
 
     def text(self, service: str, snapshot: str) -> bytes:
         """The text as uploaded. Raises NotFound, also if it is damaged: earlier versions could mix two texts."""
@@ -51,7 +51,7 @@ class Contents:
             raise NotFound(f"the content of snapshot {snapshot} of {service} is damaged: add another one") from None
 
     def revision_id(self, service: str, snapshot: str) -> str:
-        """The id in HQ of what a snapshot runs. One that was stored by an earlier version gave it its own."""
+        """The id in HQ of what a snapshot runs; if an earlier version stored the snapshot, this is its own id."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         return (stored.snapshot.revision_id if stored is not None else "") or snapshot
 
@@ -67,9 +67,10 @@ class Contents:
         return await asyncio.shield(self._reading[key])
 
     async def digest_of(self, service: str, snapshot: str) -> str:
-        """Of what it runs: kept when the content is not, as each new snapshot is compared with all. Raises as above."""
+        """The digest of what a snapshot runs, kept, as each new one is compared with all. Raises as `content_of`."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
-        made = stored.snapshot.created.time if stored is not None else None  # one that was adopted may come again
+        # With the time, as an adopted snapshot may come again under the same id.
+        made = stored.snapshot.created.time if stored is not None else None
         key = f"{kinds.of_snapshot(service, snapshot)}@{made}"
         if key not in self._digests:
             content = await self.content_of(service, snapshot)

@@ -95,7 +95,7 @@ class Effects:
         return await self._write(subject, writes, (running, record))
 
     async def write_apart(self, subject: ServiceContext, writes: Sequence[InstanceWrite]) -> Written:
-        """The same, for what is no part of an action. Raises MayNotBegin, RecordChanged."""
+        """Like `write`, for writes that are no part of an action. Raises MayNotBegin, RecordChanged."""
         return await self._write(subject, writes)
 
     async def _write(
@@ -159,7 +159,7 @@ class Effects:
         ailing: Sequence[InstanceKey] = (),
         health: HealthRecord | None = None,
     ) -> None:
-        """The action is over: store that as an event like any other, once. `ailing`, `health`: see ActionEnd."""
+        """Store that the action is over, once, as an event like any other. `ailing`, `health`: see ActionEnd."""
         if running.action is Action.ACTIVATE:
             await self._timelines.end(subject, running, is_failed=outcome is SnapshotEvent.FAILED)
         self.ended[outcome] += 1
@@ -214,7 +214,7 @@ class Declaring:
         self._controller, self._leave = controller, leave
 
     async def run(self, _: str) -> float | None:
-        """Check whether that is requested; return in how many seconds to check again."""
+        """Declare running work if the CMS requests it; return in how many seconds to look again."""
         if not self._leave.address:
             return None
         await self._leave.declare(running(self._controller))
@@ -240,7 +240,7 @@ def messages_of(keys: Iterable[Key]) -> list[InstanceKey]:
 
 
 def _is_current(record: ActionRecord, state: SnapshotState | None) -> bool:
-    """Whether it belongs to the running action, or (number 0) to the repair of the ACTIVE snapshot."""
+    """Whether a record belongs to the running action, or (number 0) to the repair of the ACTIVE snapshot."""
     if state is None:
         return False
     return record.number == state.action if record.number else state.current is Current.ACTIVE

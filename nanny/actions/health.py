@@ -1,4 +1,4 @@
-"""Whether what should serve does: how many are ready, who is not or keeps restarting. Nothing acts on it."""
+"""The health of what should serve: how many instances are ready, which are not or restart. Nothing acts on it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN: Final = 3
 
 
 class HealthMonitor:
-    """Observed restarts of each service. Another process needs some minutes until it sees who keeps restarting."""
+    """Observed restarts of each service. A new process sees only after some minutes which instances keep restarting."""
 
     def __init__(self) -> None:
         self._seen: dict[str, tuple[str, Evidence]] = {}
@@ -46,12 +46,12 @@ class HealthMonitor:
         return record
 
     def forget(self, service: str) -> None:
-        """It is gone, or something is under way: what was seen says nothing about what comes."""
+        """Forget a service that is gone, or has work under way: what was seen says nothing about what comes."""
         self._seen.pop(service, None)
 
 
 def health_of(subject: ServiceContext, content: Content) -> HealthRecord:
-    """The numbers alone."""
+    """Health without names: only the numbers."""
     wanted = sum(key[0] not in subject.policy.leave_out for key in content.placements)
     return HealthRecord(ready=wanted - len(_down(subject, content)), wanted=wanted)
 

@@ -21,7 +21,7 @@ HEARD_S: Final = 10.0
 """An agent that has said nothing for so long after it was given work is not waited for."""
 SOON_S: Final = 1.0
 LATER_S: Final = 10.0
-"""Whatever changes in HQ makes a step at once; this is for deadlines, and for what goes past us."""
+"""A change in HQ causes a step at once; this is for deadlines, and for changes that are missed."""
 
 
 class LevelSteps:

@@ -70,7 +70,7 @@ def _remove(instance: instance_pb2.Instance | None, snapshot: str) -> Level | No
 
 
 def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
-    """Without the fill flag: first the node drops it, then HQ does."""
+    """Judge a removal without the fill flag: first the node drops the revision, then HQ does."""
     if instance is None or (target := wanted.target_of(instance, snapshot)) is None:
         return None
     if target != READY and (not reports.is_installed(instance, snapshot) or reports.is_silent(instance)):
@@ -79,7 +79,7 @@ def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Lev
 
 
 def _destroy(created_ms: int) -> Judge:
-    """Instances that hold nothing at all are deleted, if Nanny made them hers: removing took the last revision away."""
+    """Judge a deletion, also of instances without any revision that Nanny owns: removing took the last one away."""
 
     def judge(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
         if instance is None:
@@ -97,7 +97,7 @@ _JUDGES: Final[Mapping[Action, Judge]] = {
     Action.REMOVE: _remove,
 }
 _TARGETS: Final = {Action.GENERATE: CREATED, Action.PREPARE: INSTALLED}
-"""What raises an instance that the snapshot names; the other actions lower all that HQ holds, named or not."""
+"""Actions that raise instances that the snapshot names; all others lower whatever HQ holds, named or not."""
 
 
 def levels_of(subject: ServiceContext, content: Content, action: Action) -> Mapping[Level, Set[Key]]:
@@ -138,7 +138,7 @@ def look_at(
     Args:
         heard: every agent has had enough time to report.
         kept: instances that another snapshot's roll-out switches: deactivating leaves them to that.
-        last: locations that take no writes for now: those of others are not kept waiting by them.
+        last: locations that take no writes for now: their instances come last, so that the others need not wait.
         needs: what other snapshots with the same revision need of it: nothing is lowered below that.
     """
     levels = levels_of(subject, content, action)
@@ -174,7 +174,7 @@ def look_at(
 def _without_needed(
     subject: ServiceContext, content: Content, levels: Mapping[Level, Set[Key]], needs: Needs
 ) -> Mapping[Level, Set[Key]]:
-    """The same, but an instance where others need what is there is done."""
+    """The same levels, but an instance is done where other snapshots need what is there."""
     needed = {
         key
         for key, need in needs.items()

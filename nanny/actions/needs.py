@@ -28,18 +28,18 @@ def need_of(state: SnapshotState) -> int | None:
     if state.current in _SERVES or (state.current in LIVE and state.target is Target.ACTIVE):
         return READY
     if state.target in (Target.ACTIVE, Target.PREPARED) or state.current in LIVE:
-        return INSTALLED  # what is switched off is PREPARED for a moment, and stays it if that is ordered meanwhile
+        return INSTALLED  # one that is switched off is PREPARED for a moment, and stays so if that is ordered meanwhile
     return CREATED if state.target is Target.CREATED and state.fill else None
 
 
 def needs_of(
     others: Iterable[tuple[str, SnapshotState, Collection[Key]]], own_targets: Mapping[Key, InstanceTargetRecord]
 ) -> Needs:
-    """Return their needs together.
+    """Return the needs of all other snapshots together.
 
     Args:
         others: the other snapshots with the same revision: their states, and the instances that they name.
-        own_targets: an instance's own target replaces what its own snapshot needs there, and nobody else's.
+        own_targets: an instance's own target replaces the need of the snapshot that it is set for, and no other need.
     """
     needs: dict[Key, int] = {}
     for snapshot, state, named in others:

@@ -28,7 +28,7 @@ class OwnTargets:
         self._effects, self._contents = effects, contents
 
     async def step(self, subject: ServiceContext) -> float | None:
-        """One look at all of them; in how many seconds to look again."""
+        """Look once at all instances with own targets; return in how many seconds to look again."""
         again = None
         for key, order in subject.own_targets.items():
             if key[0] in subject.away or key not in subject.instances:
@@ -76,7 +76,7 @@ class OwnTargets:
     async def _write(
         self, subject: ServiceContext, key: Key, order: InstanceTargetRecord, after: instance_pb2.Instance
     ) -> None:
-        """A serving instance is switched to another revision, or off, only with leave."""
+        """Write an instance; one that serves is switched to another revision, or off, only with leave."""
         write = subject.write(key, after)
         if reports.is_ready(subject.instances[key]):
             comment = f"target of instance {key[1]}"
@@ -89,7 +89,7 @@ class OwnTargets:
         await self._effects.write(subject, running, record, [write])
 
     async def _is_finished(self, subject: ServiceContext, key: Key, order: InstanceTargetRecord) -> bool:
-        """Whether it is as ordered; its leave is given back once it serves again or is no longer meant to."""
+        """Whether an instance is as ordered; its leave is given back once it serves again or is no longer meant to."""
         instance = subject.instances.get(key)
         if instance is None:
             return False
@@ -115,7 +115,7 @@ class OwnTargets:
 
 
 def holds(subject: ServiceContext, order: InstanceTargetRecord) -> bool:
-    """Whether it is still in force."""
+    """Whether an order for one instance is still in force."""
     state = subject.service.tuples.get(order.snapshot_id)
     return state is not None and bool(state.overrides) and state.overrides == order.overrides
 

@@ -1,6 +1,6 @@
 """How long actions have made no progress, and have been calm. Time counts only while this process acts on them.
 
-What was counted is kept in the action's record, so that processes that restart again and again get there, too.
+What was counted is kept in the action's record, so that deadlines come even if processes restart again and again.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from nannypb.v1.records_pb2 import ActionRecord
 from serving.clock import Clock
 
 _LONGEST_STEP_S: Final = 10.0
-"""Actions are looked at at least so often: what is longer, this process slept or did something else."""
+"""Actions are looked at at least this often: in the rest of a longer time this process slept or did other work."""
 _SAVED_EVERY_S: Final = 30.0
 _UNMARKED: Final = object()
 
@@ -53,7 +53,7 @@ class Meter:
         self._read_at = None
 
     def note_mark(self, mark: Hashable) -> None:
-        """Something has moved if the mark is another one. Another process goes on with what this one counted."""
+        """Count the time as stalled, from 0 if the mark has changed; a new process's first mark counts as unchanged."""
         is_same = self._mark is _UNMARKED or self._mark == mark
         self.stalled_s = self.stalled_s + self._elapsed_s if is_same else 0.0
         self._mark = mark
@@ -65,7 +65,7 @@ class Meter:
             self.calm_s += self._elapsed_s
 
     def note_held(self) -> None:
-        """The step under way held since the last look."""
+        """Count the time since the last look for the step under way."""
         self.step_s += self._elapsed_s
 
     def begin_step(self) -> None:
@@ -107,12 +107,12 @@ class ProgressClock:
         return meter
 
     def pause(self, service: str) -> None:
-        """Its actions are paused: their times stand still."""
+        """Let the times of a service's actions stand still while it is paused."""
         for key, meter in self._meters.items():
             if key[0] == service:
                 meter.stand_still()
 
     def forget(self, service: str) -> None:
-        """Its actions are over."""
+        """Forget the actions of a service: they are over."""
         for key in [key for key in self._meters if key[0] == service]:
             del self._meters[key]

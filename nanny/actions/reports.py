@@ -18,9 +18,9 @@ def status_of(instance: Instance, revision: str) -> RevisionStatus | None:
 
 
 def is_silent(instance: Instance) -> bool:
-    """Whether nobody is heard of there, by what HQ says: no agent has reported yet, or none does any more.
+    """Whether HQ hears no agent of the instance: none has reported yet, or none does any more.
 
-    Of an HQ of a version that does not say, whatever was reported counts as heard.
+    If HQ is of a version that does not say so, an instance with any report counts as heard.
     """
     status = instance.status
     return status.agent.status != _TRUE if status.HasField("agent") else not status.revision
@@ -83,7 +83,7 @@ def why_not(instance: Instance, revision: str) -> str:
 
 
 def stage_of(instance: Instance, revision: str, ready_s: float, min_ready_s: float) -> Stage:
-    """Where an instance stands on the way to a revision. `ready_s`: of the revision; negative: it is not ready."""
+    """Where an instance stands on the way to a revision. `ready_s`: how long that is ready; negative: it is not."""
     if target_of(instance, revision) == READY:
         return _switched_stage(instance, revision, ready_s, min_ready_s)
     if _is_dead(instance):
@@ -110,7 +110,7 @@ def _switched_stage(instance: Instance, revision: str, ready_s: float, min_ready
 
 
 def _is_dead(instance: Instance) -> bool:
-    """Whether it was heard of before, and is not any more."""
+    """Whether an agent of the instance was heard before, and is not any more."""
     return is_silent(instance) and not has_never_reported(instance)
 
 

@@ -1,4 +1,4 @@
-"""Shares of weights during the steps of a roll-out: only what it switched has one, and no longer than its order."""
+"""Shares of weights during a roll-out's steps: only instances that it switched have one, as long as its order lasts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _REFUSED_S: Final = 30.0
 
 
 class WeightShares:
-    """Writes those that are not as they should be, by level: also what an order left that was superseded, or failed."""
+    """Writes shares that are wrong, whatever made them so: also what a superseded or failed order left."""
 
     def __init__(self, effects: Effects, contents: Contents) -> None:
         self._effects, self._contents = effects, contents
@@ -35,7 +35,7 @@ class WeightShares:
         """By service and instance: the version that HQ refused to change, and until when it is not asked again."""
 
     async def step(self, subject: ServiceContext) -> float | None:
-        """Write the first of them. Return in how many seconds to look again, at the latest; None: all are right."""
+        """Write the first wrong shares. Return in how many seconds to look again at the latest; None: all are right."""
         wanted, refused, now_s = self._wanted_shares(subject), self._refused.get(subject.id, {}), self._now_s()
         if not wanted:
             self._refused.pop(subject.id, None)
@@ -70,20 +70,20 @@ class WeightShares:
         return self._effects.controller.clock.now()
 
     def _wanted_shares(self, subject: ServiceContext) -> Mapping[Key, int]:
-        """The shares of those that have another one now, by instance."""
+        """The right share of each instance that has another one now."""
         instances, out = subject.instances, {*subject.away, *subject.policy.leave_out}
         shares = subject.picture.tally("shares", lambda key: share_of(instances[key]) if key in instances else None)
         wanted = {key: FULL_WEIGHT for share, keys in shares.groups().items() if share != FULL_WEIGHT for key in keys}
         percent, switched = self._of_rollout(subject)
         if active := _on_its_way(subject):
             runs = self._running(subject, active)
-            # The switch ends the others: full traffic would come back to what failed.
+            # Others keep theirs until they are switched: full traffic would come back to what failed.
             wanted = {key: share for key, share in wanted.items() if key in runs}
         wanted |= dict.fromkeys(switched, percent)
         return {key: share for key, share in wanted.items() if key[0] not in out and not _has(subject, key, share)}
 
     def _of_rollout(self, subject: ServiceContext) -> tuple[int, Set[Key]]:
-        """The share that its steps give, and to which instances; the whole: none have one."""
+        """The share that the steps of its roll-out give, and to which instances; FULL_WEIGHT: to none."""
         running = next((one for one in subject.service.running() if one.action is Action.ACTIVATE), None)
         if running is None:
             return FULL_WEIGHT, frozenset()

@@ -16,7 +16,7 @@ from nanny.snapshots.wanted import READY, switch_restarts, switched_instance
 from nanny.world.pictures import ServiceView
 
 _Verdicts = dict[Key, tuple[tuple[str, int, int], Stage | None]]
-"""By instance: epoch, uid and version of which it was found, and how switching it again stands; None: as described."""
+"""By instance: the epoch, uid and version that were judged, and its stage; None: a switch would change nothing."""
 
 
 def stages_of(subject: ServiceContext, content: Content, own: Collection[Key] = ()) -> Stages:
@@ -58,7 +58,7 @@ def restarts_of(subject: ServiceContext, content: Content) -> Mapping[Key, int]:
 
 
 def ailing_instances(subject: ServiceContext, content: Content) -> set[Key]:
-    """Instances that should be ready and are not; empty if none of them is ready. Those that move are none of them."""
+    """Instances that should be ready and are not; empty if none is ready. Instances that move do not count."""
     instances = {key: subject.instances[key] for key in content.placements if key in subject.instances}
     instances = {key: instance for key, instance in instances.items() if not is_moved(content, key, instance)}
     serving = {key for key, instance in instances.items() if reports.should_serve(instance)}

@@ -39,7 +39,7 @@ class RolloutTimelines:
         return True
 
     async def end(self, subject: ServiceContext, running: RunningAction, *, is_failed: bool) -> None:
-        """The roll-out is over, once."""
+        """End the time line of a roll-out, once."""
         change = self._controller.change()
         key = kinds.of_snapshot(subject.id, running.snapshot)
         before = change.get(kinds.ROLLOUT, key)
@@ -52,7 +52,7 @@ class RolloutTimelines:
         await change.commit()
 
     async def drop(self, subject: ServiceContext) -> None:
-        """Forget those of snapshots that have no state any more."""
+        """Forget time lines of snapshots that have no state any more."""
         for snapshot in set(subject.record.known) - subject.service.tuples.keys():
             key = kinds.of_snapshot(subject.id, snapshot)
             if key in self._records:

@@ -22,7 +22,7 @@ class UnusedContents:
         self._suspects: set[str] = set()
 
     async def run(self, _: str) -> float:
-        """One look; in how many seconds to look again."""
+        """Look once; return in how many seconds to look again."""
         snapshots, chunks = self._controller.records(kinds.SNAPSHOT), self._controller.records(kinds.CHUNK)
         unused = {name for name in chunks if name.rpartition("/")[0] not in snapshots}
         gone = sorted(unused & self._suspects)

@@ -117,7 +117,7 @@ class Worker:
         return await self._levels.step(subject, running, content, needs)
 
     async def _rest(self, subject: ServiceContext) -> float | None:
-        """No action is running: drift in HQ is shown and repaired in batches, as by a roll-out."""
+        """While no action runs, show drift in HQ and repair it in batches, as a roll-out does."""
         active = next((one for one, state in subject.service.tuples.items() if state.current is Current.ACTIVE), "")
         wanted = active or subject.service.wanted_active()
         if not wanted:
@@ -152,7 +152,7 @@ class Worker:
         await change.commit()
 
     async def _give_back_while_paused(self, service_id: str, record: ServiceRecord) -> float | None:
-        """No further instance is touched, but a batch that is ready gives its leave back."""
+        """Touch no further instance, but give back the leave of a batch that is ready."""
         async with self._pictures.view_of(service_id) as picture:
             subject = self._subject(service_id, record, picture)
             for snapshot, state in subject.service.tuples.items():
@@ -163,7 +163,7 @@ class Worker:
         return None
 
     async def _went_back(self, subject: ServiceContext) -> bool:
-        """HQ was written by a later order than any known here, so the records were restored. Pause, and say so."""
+        """Whether a later order than any known here wrote to HQ: then the records were restored; pause, and say so."""
         instances, created_ms = subject.instances, subject.created_ms
         tally = subject.picture.tally(
             ("generation", created_ms),

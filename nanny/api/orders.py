@@ -176,7 +176,7 @@ class NannyOrders:
         if known is not None:
             return known.chunks
         held = sum(name.startswith(f"{service}/") for name in self._controller.records(kinds.CHUNK))
-        if held + len(chunks) > 2 * MAX_CHUNKS:  # of snapshots that were refused, among others
+        if held + len(chunks) > 2 * MAX_CHUNKS:  # chunks of refused snapshots count, too
             raise Overloaded(f"contents of service {service} wait to be removed: retry in half an hour", _REMOVED_S)
         for number, data in enumerate(chunks):
             assert len(data) <= CHUNK_BYTES
@@ -190,9 +190,9 @@ class NannyOrders:
         return len(chunks)
 
     async def _count_stored(self, service: str, content: Content) -> int:
-        """How many chunks another text of the same content has, which was stored and is no snapshot's yet.
+        """How many chunks are stored of another text with the same content, which no snapshot has yet.
 
-        Raises Overloaded: they are not all of one text, so they are nobody's any more, or somebody is storing them.
+        Raises Overloaded: they are not one whole text, so they are left over, or somebody is storing them now.
         """
         stored, held = self._controller.records(kinds.CHUNK), list[bytes]()
         while (chunk := stored.get(kinds.of_chunk(service, content.id, len(held)))) is not None:

@@ -32,7 +32,7 @@ def check_info(
 
     Args:
         prometheus: names of those that checks may ask.
-        before: what it replaces in part: a fault that was there before is none of this change.
+        before: the attributes that are changed: a fault that they had already is not reported.
     """
     faults = _faults(info, locations, prometheus)
     if before is not None:

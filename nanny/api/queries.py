@@ -73,7 +73,7 @@ class Queries:
             begun_s, now = await self._service_after(begun_s, service)
 
     async def _service_after(self, since_s: float, service: str) -> tuple[float, pb.Service]:
-        """The service by a look begun since then, and when: one look for all who watch it, however many."""
+        """When a look that all watchers share began, which is after `since_s`, and the service by it."""
         begun_s, looking = self._looks.get(service, (0.0, None))
         if looking is None or begun_s <= since_s:
             begun_s, looking = self._controller.clock.now(), asyncio.ensure_future(self.service(service))
@@ -160,7 +160,7 @@ class Queries:
             row.serving = reports.is_ready(instance)
             row.message = reports.why_not(instance, content.revision_id) if wanted is not None else ""
         if wanted == READY and current in _STOPPED:
-            # Another snapshot runs the same there: of this one it is installed, and no more.
+            # Another snapshot runs the same revision there: for this one it is only installed.
             wanted, state = INSTALLED, _PREPARED
             row.message = f"runs as revision {content.revision_id} of another snapshot"
         if wanted is None:

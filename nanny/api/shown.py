@@ -94,7 +94,7 @@ class NannyMessages:
             progress.since.FromMilliseconds(stored.since_unix_ms)
         else:
             progress.since.FromMilliseconds(one.since_unix_ms)
-            if stored.cms_task:  # the worker begins once the CMS has that back
+            if stored.cms_task:  # the worker begins once that task has ended at the CMS
                 progress.message = f"waits for the end of the earlier order's task {stored.cms_task} at the CMS"
         return progress
 
@@ -173,7 +173,7 @@ def _error(subject: ServiceContext, location: str) -> str:
 
 
 def _stages(subject: ServiceContext, content: Content, action: Action) -> Stages:
-    """An action other than a roll-out has fewer stages."""
+    """The stages of a roll-out, or the fewer ones of another action."""
     if action is Action.ACTIVATE:
         return stages_of(subject, content)
     levels = levels_of(subject, content, action)

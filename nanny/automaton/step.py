@@ -13,7 +13,7 @@ from nanny.automaton.states import ACTIONS, LIVE, NEVER_STORED, TOWARDS, Current
 from nanny.automaton.table import ABSENT, TABLE, State, Table
 
 TAKES_INSTANCE_ORDERS = frozenset({Current.PREPARED, Current.ACTIVE, Current.BROKEN, Current.DEACTIVATE_PENDING})
-"""Every instance has the revision, and nothing that is under way would wipe the order."""
+"""In these states every instance has the revision, and no work is under way that would wipe the order."""
 
 Passed = Callable[[str, State, SnapshotEvent, State], None]
 """Told of every row that is used: snapshot, state, event, state afterwards."""
@@ -36,17 +36,17 @@ class SnapshotAutomaton:
         self._passed = passed
 
     def add_snapshot(self, service: ManagedService, snapshot: str) -> ManagedService:
-        """A new snapshot was added: it is HEAD."""
+        """Make a new snapshot HEAD."""
         return replace(service, head=snapshot)
 
     def set_target(
         self, service: ManagedService, snapshot: str, target: Target, *, fill: bool = False
     ) -> ManagedService:
-        """Somebody set a target. The order must not be refused (see `refusal`)."""
+        """Set a target by an order, which must not be refused (see `refusal`)."""
         return self._apply_target(replace(service, rolling_back=False), snapshot, target, fill=fill)
 
     def end_action(self, service: ManagedService, snapshot: str, number: int, outcome: SnapshotEvent) -> ManagedService:
-        """An action ended: DONE, FAILED or CANCELLED. The number of a different action changes nothing."""
+        """End an action as DONE, FAILED or CANCELLED. The number of a different action changes nothing."""
         state = service.tuples.get(snapshot)
         if state is None or state.action != number or state.current not in ACTIONS:
             return service
@@ -61,16 +61,16 @@ class SnapshotAutomaton:
         )
 
     def promote_step(self, service: ManagedService, snapshot: str, number: int) -> ManagedService:
-        """A person ends a step of its roll-out, which must be under way (see `step_refusal`)."""
+        """Promote a step of the snapshot's roll-out, which must be under way (see `step_refusal`)."""
         service = self._apply_event(service, snapshot, SnapshotEvent.PROMOTED)
         return service.with_tuple(snapshot, replace(service.tuples[snapshot], promoted=number))
 
     def abort_rollout(self, service: ManagedService, snapshot: str) -> ManagedService:
-        """A person says that its roll-out, which must be under way, has failed."""
+        """Fail the snapshot's roll-out, which must be under way: a person says so."""
         return self._roll_back(self._apply_event(service, snapshot, SnapshotEvent.ABORTED), snapshot)
 
     def stop_service(self, service: ManagedService) -> ManagedService:
-        """Switch everything off. What is wanted ACTIVE is wanted PREPARED."""
+        """Switch everything off. The target ACTIVE becomes PREPARED."""
         if active := service.wanted_active():
             service = self._with_target(service, active, Target.PREPARED)
         service = replace(service, last_active="", rolling_back=False)
@@ -83,7 +83,7 @@ class SnapshotAutomaton:
         return service
 
     def override_instance_target(self, service: ManagedService, snapshot: str) -> ManagedService:
-        """One instance gets its own target. The snapshot's state does not change."""
+        """Give one instance a target of its own. The snapshot's state does not change."""
         state = service.tuples[snapshot]
         if state.overrides:
             return service
@@ -121,7 +121,7 @@ class SnapshotAutomaton:
         )
 
     def _replace_active(self, service: ManagedService, other: str, state: SnapshotState) -> ManagedService:
-        """Another snapshot is ordered ACTIVE."""
+        """Have the snapshot `other` make way, as this order makes another one ACTIVE."""
         target = Target.PREPARED if state.target is Target.ACTIVE else state.target
         service = service.with_tuple(other, replace(state, target=target, overrides=0))
         return self._apply_event(service, other, SnapshotEvent.REPLACED) if state.current in LIVE else service
@@ -140,7 +140,7 @@ class SnapshotAutomaton:
         return service
 
     def _roll_back(self, service: ManagedService, snapshot: str) -> ManagedService:
-        """A roll-out failed: roll back once per order, if the policy says so and there is something to go back to."""
+        """Roll back after a failure, once per order, if the policy says so and there is something to go back to."""
         back = service.last_active
         if not service.rolls_back or service.rolling_back or back == snapshot or back not in service.tuples:
             return replace(service, rolling_back=False)
@@ -211,7 +211,7 @@ def instance_refusal(service: ManagedService, snapshot: str) -> str:
 
 
 def step_refusal(service: ManagedService, snapshot: str) -> str:
-    """Why its roll-out cannot be promoted or aborted; empty: it can."""
+    """Why the snapshot's roll-out cannot be promoted or aborted; empty: it can."""
     state = service.tuples.get(snapshot)
     if state is None or state.current is not Current.ACTIVATING:
         return f"snapshot {snapshot} is {state.current if state is not None else 'not in HQ'}: no roll-out is under way"

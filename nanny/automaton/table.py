@@ -68,7 +68,7 @@ TABLE: Final[Table] = {
     (_C.DEACTIVATE_PENDING, _E.REPLACED): _C.DEACTIVATE_PENDING,
     (_C.ACTIVATING, _E.REPLACED): _C.ACTIVATION_MUST_BE_CANCELLED,
     (_C.ACTIVATION_MUST_BE_CANCELLED, _E.CANCELLED): _C.DEACTIVATE_PENDING,
-    # Its roll-out is done: the waiting one may still run in part, and is switched off.
+    # The other's roll-out is done: the snapshot that waited for it may still run in part, and is switched off.
     (_C.DEACTIVATE_PENDING, _E.RELEASED): _C.BROKEN,
     # Stop: whatever may run, even by an order for one instance, is switched off.
     (_C.ACTIVE, _E.STOPPED): _C.BROKEN,
@@ -77,7 +77,7 @@ TABLE: Final[Table] = {
     (_C.DEACTIVATING, _E.STOPPED): _C.DEACTIVATING,
     (_C.DEACTIVATE_PENDING, _E.STOPPED): _C.BROKEN,
     (_C.PREPARED, _E.STOPPED): _C.BROKEN,
-    # People go on, or say that it has failed: a roll-out alone has steps.
+    # People promote a step, or say that the roll-out has failed.
     (_C.ACTIVATING, _E.PROMOTED): _C.ACTIVATING,
     (_C.ACTIVATING, _E.ABORTED): _C.BROKEN,
     (_C.DESTROYED, _E.DONE): ABSENT,

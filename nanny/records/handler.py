@@ -52,7 +52,7 @@ def handler(wall_ms: Callable[[], int], rights: OrderRights) -> Callable[[Change
 
 
 def handle(change: Change, service_id: str, event: ServiceEvent) -> None:
-    """One event of one service. Raises Refused, UnreadableEvent."""
+    """Handle one event of one service. Raises Refused, UnreadableEvent."""
     kind = event.WhichOneof("event")
     record = change.get(kinds.SERVICE, service_id)
     if kind in ("created", "adopted"):
@@ -111,7 +111,7 @@ def _delete(change: Change, service_id: str, record: ServiceRecord) -> None:
             f"service {service_id} still has snapshots with a state ({names}): "
             "stop it, and set their targets to DESTROYED"
         )
-    if record.HasField("paused"):  # by managers: owners could create it again, and go on
+    if record.HasField("paused"):  # managers paused it: owners could create it again, and go on
         raise Refused(f"service {service_id} is paused by {record.paused.author}: it is deleted once it is resumed")
     for snapshot in record.known:
         delete_snapshot(change, service_id, snapshot)
@@ -140,7 +140,7 @@ def _on_updated(update: ServiceUpdate) -> None:
 
 
 def _on_snapshot(update: ServiceUpdate) -> None:
-    """The snapshot is added, unless it is there already; it is HEAD now."""
+    """Add the snapshot, unless it is there already, and make it HEAD."""
     added = update.event.snapshot
     key = kinds.of_snapshot(update.service_id, added.snapshot.id)
     if added.snapshot.parent and added.snapshot.parent != update.record.head:

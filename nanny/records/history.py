@@ -26,7 +26,7 @@ class Story:
         self._entries: list[service_pb2.HistoryEntry] = []
 
     def tell(self, what: str, snapshot: str = "", *, by_nanny: bool = False) -> None:
-        """Note one thing."""
+        """Add an entry."""
         comment = "; ".join(text for text in (self._by.comment, self._by.ticket) if text)
         entry = service_pb2.HistoryEntry(time=self._by.time, what=what[:_LONGEST], snapshot_id=snapshot)
         if not by_nanny:
@@ -34,7 +34,7 @@ class Story:
         self._entries.append(entry)
 
     def store(self) -> None:
-        """Put them with the change."""
+        """Put the entries into the change."""
         record = self._change.get(kinds.HISTORY, self._service_id) or records_pb2.HistoryRecord()
         record.entry.extend(self._entries)
         del record.entry[:-KEPT]

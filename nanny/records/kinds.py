@@ -30,7 +30,7 @@ def declare(controller: Controller) -> None:
 
 
 def of_snapshot(service: str, snapshot: str) -> str:
-    """Ids have no slash, so this is no prefix of another service's."""
+    """The key of a snapshot. Ids have no slash, so no key of a service begins like another service's."""
     return f"{service}/{snapshot}"
 
 

@@ -47,7 +47,7 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
 
 
 def has_served(one: TupleRecord | None) -> bool:
-    """Whether it was ACTIVE, and its files are on the nodes. In earlier versions' records only its last order tells."""
+    """Whether it was ACTIVE, and its files are on the nodes. Records of earlier versions show only its last order."""
     if one is None or CURRENT[one.current] not in (Current.PREPARED, Current.DEACTIVATE_PENDING):
         return False
     order = one.order
@@ -87,7 +87,7 @@ def _of_order(one: TupleRecord, service: ManagedService, event: ServiceEvent) ->
 
 
 def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _Outcome:
-    """Ordered ACTIVE although it was that already, so nothing is done: it is reached only if the service serves."""
+    """The outcome if nothing was to be done: an order for ACTIVE is reached only if the service serves."""
     health = record.health
     if one.order.target == pb.TARGET_ACTIVE and health.remark and health.ready < health.wanted:
         return _Outcome(pb.ORDER_OUTCOME_FAILED, f"it is active already, but {health.remark}")
@@ -95,14 +95,14 @@ def _of_active(one: TupleRecord, record: ServiceRecord, reached: _Outcome) -> _O
 
 
 def _displaced_outcome(one: TupleRecord, service: ManagedService, event: ServiceEvent) -> _Outcome:
-    """Its target was changed by something else than an order for this snapshot."""
+    """The outcome of an order whose target was changed by something else than an order for this snapshot."""
     instead = service.wanted_active()
     if event.WhichOneof("event") in ("ended", "aborted"):
         if instead == one.snapshot_id:  # what was to be switched off serves on
             return _Outcome(
                 pb.ORDER_OUTCOME_SUPERSEDED, "another snapshot failed and is rolled back to this one", instead
             )
-        # It failed, and the roll-back begins: it ends when that does.
+        # Its roll-out failed, and the roll-back begins: the order ends with that.
         return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message or one.message, instead)
     outcome = pb.ORDER_OUTCOME_SUPERSEDED if instead else pb.ORDER_OUTCOME_CANCELLED
     return _Outcome(outcome, _by(event), instead)
@@ -126,7 +126,7 @@ def _of_roll_back(one: TupleRecord, service: ManagedService, event: ServiceEvent
 
 
 def _by(event: ServiceEvent) -> str:
-    """Who sent it, and why."""
+    """Who sent an event, and why."""
     verb = {"stopped": "stopped", "aborted": "aborted"}.get(event.WhichOneof("event") or "", "another target set")
     comment = f": {event.by.comment}" if event.by.comment else ""
     return f"{verb} by {event.by.author or 'somebody'}{comment}"

@@ -47,7 +47,7 @@ class ServiceUpdate:
                 self.change.put(kinds.ROLLOUT, key, closed)
 
     def increment_generation(self) -> None:
-        """A person's order: increment the generation that later writes to HQ carry."""
+        """Increment the generation that later writes to HQ carry, as a person gave an order."""
         self.record.generation += 1
 
     def _on_transition(self, snapshot: str, before: State, event: SnapshotEvent, after: State) -> None:

@@ -79,7 +79,7 @@ def tuple_of(record: records_pb2.ServiceRecord, snapshot: str) -> records_pb2.Tu
 
 
 def policy_of(service_id: str, record: records_pb2.ServiceRecord) -> Policy:
-    """How its roll-outs go."""
+    """The policy for a service's roll-outs."""
     told = record.info.rollout
     deadline_s = float(told.progress_deadline_s or DEADLINE_S)
     return Policy(
@@ -101,9 +101,9 @@ DEFAULT_CHECK_S = 300
 def steps_of(
     steps: Iterable[service_pb2.RolloutStep], checks: Iterable[service_pb2.RolloutCheck] | None = None
 ) -> tuple[WaveStep, ...]:
-    """Steps as the plan knows them; with the checks, each has its duration. Raises ValueError for an amount.
+    """Steps as the plan knows them. Raises ValueError for an amount.
 
-    One whose check is none of these is never over.
+    `checks`: give each step with a check its duration; a step whose check is none of these is never over.
     """
     durations = {check.name: float(check.duration_s or DEFAULT_CHECK_S) for check in checks or ()}
     return tuple(

@@ -11,7 +11,7 @@ from nannypb.v1 import records_pb2
 
 
 def on_promoted(update: ServiceUpdate) -> None:
-    """The step under way need not wait for people any longer. Raises Refused."""
+    """Promote the step under way, which waits for people. Raises Refused."""
     order = update.event.promoted
     snapshot, action = _step_under_way(update, order)
     if not order.number or not action.step[order.number - 1].promote:
@@ -24,7 +24,7 @@ def on_promoted(update: ServiceUpdate) -> None:
 
 
 def on_aborted(update: ServiceUpdate) -> None:
-    """The roll-out under way fails. Raises Refused."""
+    """Fail the roll-out under way. Raises Refused."""
     order = update.event.aborted
     snapshot, _ = _step_under_way(update, order)
     why = f"aborted by {update.event.by.author or 'somebody'}"

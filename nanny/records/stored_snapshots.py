@@ -39,7 +39,7 @@ def store_snapshot(update: ServiceUpdate, added: records_pb2.SnapshotRecord) -> 
 
 
 def find_copies(update: ServiceUpdate, first: str) -> list[str]:
-    """Snapshots on the nodes that have the same content, as they restart it; the first one, too."""
+    """Snapshots on the nodes with the content of `first`: itself, and its restarts."""
     found = []
     for snapshot in update.before.tuples:
         stored = update.change.get(kinds.SNAPSHOT, kinds.of_snapshot(update.service_id, snapshot))
@@ -49,7 +49,7 @@ def find_copies(update: ServiceUpdate, first: str) -> list[str]:
 
 
 def register_snapshot(update: ServiceUpdate, snapshot: str, chunks: int) -> None:
-    """Add it as the newest; drop the oldest that nothing refers to."""
+    """Add a snapshot as the newest; drop the oldest ones that nothing refers to."""
     for number in range(chunks):
         if update.change.get(kinds.CHUNK, kinds.of_chunk(update.service_id, snapshot, number)) is None:
             raise Refused(f"the content of snapshot {snapshot} was removed meanwhile: send it again", "ABORTED")

@@ -22,7 +22,7 @@ Testimony = Callable[[InstanceKey], tuple[str, str]]
 def timeline_after(
     before: RolloutRecord | None, action: ActionRecord, testimony: Testimony, now_ms: int
 ) -> RolloutRecord:
-    """The time line after the action's record became this one."""
+    """The time line once the action's record is `action`."""
     record = _timeline_of(before, action)
     _note_batch(record, action, now_ms)
     _note_steps(record, action, now_ms)
@@ -33,7 +33,7 @@ def timeline_after(
 
 
 def promoted_timeline(before: RolloutRecord | None, action: ActionRecord, number: int, by: Authorship) -> RolloutRecord:
-    """The time line after people promoted a step; it may have begun with the promotion of the one before."""
+    """The time line after people promoted a step, which may have begun only when they promoted the step before."""
     record = _timeline_of(before, action)
     _begin_steps(record, action.step, number - 1, by.time.ToMilliseconds())
     record.step[number - 1].promoted.CopyFrom(by)
@@ -43,7 +43,7 @@ def promoted_timeline(before: RolloutRecord | None, action: ActionRecord, number
 def ended_timeline(
     before: RolloutRecord, failing: Iterable[InstanceKey], testimony: Testimony, now_ms: int
 ) -> RolloutRecord:
-    """The time line of a roll-out that is over. `failing`: those that are not ready although it failed."""
+    """The time line of a roll-out that is over. `failing`: if it failed, instances that are not ready."""
     record = closed_timeline(before, now_ms)
     _judge(record, failing, "failed", testimony, now_ms)
     _add_outputs(record, testimony)
@@ -51,7 +51,7 @@ def ended_timeline(
 
 
 def closed_timeline(before: RolloutRecord, now_ms: int) -> RolloutRecord:
-    """The same, ended with its last batch; what has ended stays as it is."""
+    """The time line, ended with its last batch; one that has ended stays as it is."""
     record = RolloutRecord()
     record.CopyFrom(before)
     if not record.end_unix_ms:
@@ -102,7 +102,7 @@ def _begin_steps(record: RolloutRecord, steps: Sequence[RolloutStep], over: int,
 
 
 def _judge(record: RolloutRecord, keys: Iterable[InstanceKey], verdict: str, testimony: Testimony, now_ms: int) -> None:
-    """Note whom a verdict is new for: the first ones tell the most. What failed for good did not only fall."""
+    """Note instances with a new verdict, only the first ones: they tell most. A verdict "failed" is not replaced."""
     known = {(one.location, one.id): one for one in record.judged}
     for key in keys:
         one = known.get((key.location, key.id))
@@ -117,7 +117,7 @@ def _judge(record: RolloutRecord, keys: Iterable[InstanceKey], verdict: str, tes
 
 
 def _add_outputs(record: RolloutRecord, testimony: Testimony) -> None:
-    """The last lines of the first few: a container may have ended after the verdict."""
+    """Add the last lines of the first few instances: a container may have ended after the verdict."""
     room = OUTPUTS - sum(bool(one.output) for one in record.judged)
     for one in [one for one in record.judged if not one.output][: max(0, room)]:
         _, output = testimony(InstanceKey(location=one.location, id=one.id))

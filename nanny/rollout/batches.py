@@ -14,7 +14,7 @@ LARGEST_BATCH = 1_000
 def choose_batch(
     policy: Policy, stages: Stages, progress: RolloutProgress, among: Set[Key] | None = None
 ) -> Begin | None:
-    """The next batch; a first one has none that was ailing, if there are others."""
+    """The next batch; if it is the first, without ailing instances, unless there are no others."""
     keys = among if among is not None else keys_in(stages, *NOT_SWITCHED)
     well = None if progress.proven else _candidates(policy, stages, progress, keys - progress.ailing)
     return well or _candidates(policy, stages, progress, keys)
@@ -46,7 +46,7 @@ def _candidates(policy: Policy, stages: Stages, progress: RolloutProgress, among
 
 
 def batch_room(policy: Policy, stages: Stages, progress: RolloutProgress) -> int:
-    """How many more may be taken away. Who failed by itself takes none, nor does a failure that is tolerated."""
+    """How many more may be taken away. Instances that failed, fell or were ailing take no room."""
     tolerated = progress.failed | progress.fell | progress.ailing
     taken = keys_in(stages, Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.UNSEEN) - tolerated
     serving = taken | keys_in(stages, Stage.DONE, Stage.SETTLING, Stage.UP, Stage.STALE)

@@ -26,10 +26,10 @@ class Excess:
 
 
 def find_excess(policy: Policy, stages: Stages, progress: RolloutProgress, late: Sequence[Key] = ()) -> Excess | None:
-    """Too many failures, with these that are late; None: they are within the policy.
+    """The failures, with `late`, if they are more than the policy allows; else None.
 
-    In the first batch one that failed for good is too many; one that fell counts. Those that could not be prepared were
-    in no batch.
+    In the first batch one instance that failed for good is too many; one that only fell counts like any other.
+    Instances that could not be prepared were in no batch.
     """
     failed = failures(stages, progress) | (set(late) - progress.ailing - keys_in(stages, *_DEAD))
     allowed = policy.failures(instance_count(stages))

@@ -19,7 +19,7 @@ _NOBODY: Final[frozenset[Key]] = frozenset()
 
 
 class Findings(NamedTuple):
-    """New observations: `fell` and `failed` are to be added to the progress, `recovered` have not fallen any more."""
+    """New observations: `fell` and `failed` are to be added to the progress, `recovered` no longer count as fallen."""
 
     fell: Set[Key]
     failed: Set[Key]
@@ -48,11 +48,11 @@ class Evidence:
 
     @property
     def progress(self) -> int:
-        """Only grows: an instance whose readiness comes and goes is no progress."""
+        """A measure that only grows: an instance whose readiness comes and goes is no progress."""
         return len(self.firsts)
 
     def skip_proved(self, stages: Stages, fell: Set[Key]) -> Stages:
-        """The same stages; who was done is not asked to have seen what is written later."""
+        """The same stages, but instances that were done once stay done: they need not see what was written later."""
         again = (stages.get(Stage.SETTLING, _NOBODY) & self.proved) - fell
         if not again:
             return stages

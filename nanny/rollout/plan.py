@@ -27,7 +27,7 @@ def next_step(
 
     Args:
         stalled_s: how long nothing has been completed since the batch began, without pauses.
-        calm_s: how long everybody who is expected to be done has been, since the last switch or fall.
+        calm_s: how long all instances expected to be done have been done, since the last switch or fall.
         step_s: how long the step under way has held, or its check has been within its bound.
     """
     stages = _with_lost(stages, progress)
@@ -51,7 +51,7 @@ _NOT_YET: Final = (Stage.UNDER_WAY, Stage.UNHEARD, Stage.UNTOUCHED, Stage.SETTLI
 
 
 def _with_lost(stages: Stages, progress: RolloutProgress) -> Stages:
-    """The same, but what was waited for in vain, without a word from its agent, is lost: it takes no room."""
+    """The same stages, but unheard instances that were waited for in vain are lost: they take no room."""
     unheard = stages.get(Stage.UNHEARD, frozenset())
     lost = unheard & progress.failed
     return {**stages, Stage.UNHEARD: unheard - lost, Stage.LOST: keys_in(stages, Stage.LOST) | lost} if lost else stages
@@ -68,7 +68,7 @@ def awaited_keys(stages: Stages, progress: RolloutProgress) -> list[Key]:
 
 
 def _hold(policy: Policy, stages: Stages, progress: RolloutProgress) -> str:
-    """Why a revision that may kill hosts stays where it is until people look; empty: it does not."""
+    """Why a revision that may kill hosts goes no further until people look; empty: it may go on."""
     gone = sorted(keys_in(stages, Stage.GONE) - progress.ailing)
     allowed = max(1, policy.failures(instance_count(stages)))
     if progress.trusted or len(gone) <= allowed:
@@ -100,9 +100,9 @@ def _late(
     waiting: Sequence[Key],
     to_be: str = "ready",
 ) -> Step:
-    """Wait for these, up to the deadline. One that is ready has its time to settle on top of it.
+    """Wait for these, up to the deadline; ready ones have their time to settle in addition.
 
-    No deadline ends the wait for an agent that still serves and has not seen its switch: HQ says when it is silent.
+    No deadline ends the wait for an agent that has not seen its switch and still serves: HQ says when it is silent.
     """
     deadline_s = policy.progress_deadline_s
     never = keys_in(stages, Stage.UNTOUCHED)
@@ -118,7 +118,7 @@ def _late(
 
 
 def _soak(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, calm_s: float) -> Step | None:
-    """The first batch has to stay done for a while; None: another one begins, and as the first one if nobody was."""
+    """Let the first batch stay done for a while; None: another batch begins, which counts as the first, too."""
     due = expected_keys(stages, progress)
     is_over = stalled_s >= policy.soak_s + policy.progress_deadline_s
     if is_calm(stages, progress) and calm_s >= policy.soak_s:
@@ -131,7 +131,7 @@ def _soak(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: 
 
 
 def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, step_s: float) -> Step:
-    """No leave is kept: the batch before was given back."""
+    """Decide while a step is under way. No leave is held: the batch before was given back."""
     step = progress.step
     assert step is not None
     taken = canaries(policy, stages, progress)
@@ -154,7 +154,7 @@ def _in_steps(policy: Policy, stages: Stages, progress: RolloutProgress, stalled
 def _without_canaries(
     policy: Policy, stages: Stages, progress: RolloutProgress, stalled_s: float, taken: Set[Key]
 ) -> Step | None:
-    """Some cannot be looked at until later, or there is nobody to look at; None: it goes on."""
+    """Wait if some canaries cannot be looked at until later, or there are none to look at; None: go on."""
     missing, nobody = missing_canaries(policy, stages, progress), not taken & keys_in(stages, *SWITCHED)
     if missing:
         return Wait(f"waits for {format_keys(missing)}: {_unfinished_summary(stages, progress)}")

@@ -25,7 +25,7 @@ class Policy:
         max_failures: instances that may fail in the whole roll-out; at least 1 of five and more, unless it is 0.
         progress_deadline_s: a batch in which nothing becomes ready for this long has failed.
         min_ready_s: an instance is done once it has been ready for this long without interruption.
-        soak_s: the first batch, and at the end all of it, must stay done for this long.
+        soak_s: the first batch, and at the end all instances, must stay done for this long.
         locations: these first, in this order; others follow by name.
         leave_out: locations that no roll-out touches or waits for.
         rolls_back: a failed roll-out is rolled back, once; False: it stops and reports that.
@@ -56,7 +56,7 @@ class Policy:
         return max(least, self.max_failures.of(total))
 
     def order(self, location: str) -> tuple[int, str]:
-        """Sorts locations."""
+        """The key that sorts locations."""
         return (self.locations.index(location) if location in self.locations else len(self.locations), location)
 
 

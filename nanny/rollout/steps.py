@@ -13,10 +13,10 @@ _LATER: Final = (Stage.HELD, Stage.UNSEEN, Stage.AWAY)
 
 
 def canaries(policy: Policy, stages: Stages, progress: RolloutProgress) -> set[Key]:
-    """Instances of the steps so far: those already switched, then the first by location and name.
+    """The instances that the steps so far cover: those already switched, then the first by location and name.
 
-    What is held, or away, keeps its place. What was ailing, has failed, says nothing or is put off has none: the next
-    one shows more.
+    One that is held or away still counts: it is waited for. One that was ailing, has failed, says nothing or is put
+    off does not: the next in order takes its place, since it shows more.
     """
     total = sum(len(keys) for keys in stages.values())
     switched = keys_in(stages, *SWITCHED)

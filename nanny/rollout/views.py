@@ -57,14 +57,14 @@ class RolloutProgress:
         batches_done: how many were given back.
         failed: instances that failed for good: they missed the deadline or kept restarting. Also those that were waited
             for in vain and turn out to be lost.
-        fell: instances that were done, and then restarted or were not ready; until they were done for a whole soak.
+        fell: instances that were done, then restarted or were not ready, and since were not done for a whole soak.
         ailing: instances that should have been ready when the order began, and were not: they count for nothing.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
-        put_off: those of which the CMS approves none now: they come last, in this order.
-        proven: a batch has soaked, or this has served before: later batches need not be waited for as the first one is.
+        put_off: instances that the CMS cannot approve now: they come last, in this order.
+        proven: a batch has soaked, or the snapshot has served before: no later batch is waited for like a first one.
         trusted: it was ACTIVE last, so whatever goes wrong now is not its doing.
-        steps: what it does before all the rest follows; those of `steps_over` are over.
-        promoted: those up to this number are promoted.
+        steps: they come before all the rest follows; the first `steps_over` of them are over.
+        promoted: steps up to this number are promoted.
     """
 
     batch: tuple[Key, ...] = ()
@@ -82,5 +82,5 @@ class RolloutProgress:
 
     @property
     def step(self) -> WaveStep | None:
-        """The one under way; None: they are over."""
+        """The step under way; None: all are over."""
         return self.steps[self.steps_over] if self.steps_over < len(self.steps) else None

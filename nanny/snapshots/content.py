@@ -22,7 +22,7 @@ from nanny.snapshots.weights import SHARE
 from serving.errors import InvalidRequest, TooLarge, Violation, invalid
 
 MAX_CONTENT_BYTES: Final = 8 << 20
-_MOST_INSTANCES: Final = 20_000  # as in lists of requests: each is looked at again and again, and costs a kilobyte
+_MOST_INSTANCES: Final = 20_000  # as in lists of requests: each is looked at often, and costs a kilobyte
 _MOST_FAULTS: Final = 100
 _AGAIN_BYTES: Final = 100
 CHUNK_BYTES: Final = 256 << 10
@@ -76,7 +76,7 @@ def read_content(
     Args:
         as_id: the snapshot's id, if it is not the hash of the content: an adopted one keeps the revision's id.
         revision_id: of what it runs, if that has an id already; empty: a digest of that.
-        was_accepted: it is a stored text: what bounds the reading of a caller's came later than it, perhaps.
+        was_accepted: the text is a stored one, perhaps older than the bounds on what callers send.
 
     Raises:
         TooLarge: over MAX_CONTENT_BYTES, as written or with its aliases written out.
@@ -97,7 +97,7 @@ def read_content(
 
 
 def digest_of(content: Content) -> str:
-    """Of what it runs: if equal, nothing is restarted to get from one to the other, wherever both name an instance."""
+    """A digest of what it runs: between contents with equal digests, no instance that both name is restarted."""
     return _digest(content.description)
 
 
@@ -108,7 +108,7 @@ def chunks_of(text: bytes) -> list[bytes]:
 
 
 def text_of(chunks: list[bytes]) -> bytes:
-    """The text again."""
+    """The text that `chunks_of` cut."""
     return zlib.decompress(b"".join(chunks))
 
 
@@ -151,18 +151,18 @@ def _check_expanded(value: Any) -> None:
 
 
 def _has_own(instance: Any) -> bool:
-    """Whether an instance has some of the allocation of all otherwise, so that all of that is written out for it."""
+    """Whether an instance changes part of the common allocation, which then is written out in full for it."""
     return isinstance(instance, dict) and isinstance(instance.get("allocation"), dict)
 
 
 def _expanded_bytes(value: Any) -> int:
-    """Of a value with its aliases written out, about; counting ends once it is over the limit."""
+    """About how many bytes a value has with its aliases written out; counting ends once it is over the limit."""
     found, waiting, seen = 0, [value], set[int]()
     while waiting and found <= MAX_CONTENT_BYTES:
         one = waiting.pop()
         found += len(one) if isinstance(one, str) else 1
         if isinstance(one, dict | list):
-            found += _AGAIN_BYTES if id(one) in seen else 0  # an alias: of few bytes it makes millions
+            found += _AGAIN_BYTES if id(one) in seen else 0  # an alias: a few bytes may stand for millions
             seen.add(id(one))
         if isinstance(one, dict):
             waiting += [*one.keys(), *one.values()]

@@ -71,7 +71,7 @@ def switched_instance(
     """Make the snapshot's revision the READY one, with its labels and ports.
 
     Args:
-        share: of its weight, in percent; None: that which it has.
+        share: of its weight, in percent; None: the share that it has.
     """
     wanted = desired_instance(content.description, content.placements[key], held)
     for revision in wanted.spec.revision:

@@ -43,7 +43,7 @@ def set_share(wanted: instance_pb2.Instance, held: instance_pb2.Instance | None,
 
 
 def weighed_instance(held: instance_pb2.Instance, percent: int) -> instance_pb2.Instance | None:
-    """The same with this share of its weight and nothing else changed; None: it has it.
+    """The instance with this share of its weight and nothing else changed; None: it has that share.
 
     A weight that somebody else wrote meanwhile is replaced: while it has a share, the roll-out says what its weight is.
     """
@@ -57,7 +57,7 @@ def weighed_instance(held: instance_pb2.Instance, percent: int) -> instance_pb2.
 
 
 def _parse(instance: instance_pb2.Instance) -> tuple[int, int]:
-    """The share, and the weight that it is of. What nobody can read is no share."""
+    """The share, and the weight that it is a share of. An annotation that cannot be read is no share."""
     found = _WRITTEN.fullmatch(instance.meta.annotations.get(SHARE, ""))
     return (int(found[1]), int(found[2])) if found else (FULL_WEIGHT, _weight(instance))
 

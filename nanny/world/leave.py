@@ -16,7 +16,7 @@ class ApprovalAnswer:
     Attributes:
         at_most: the most that could be granted at once if all others were ready; 0: unknown or unbounded.
         by_budget: a budget is in the way: fewer at once might be granted.
-        is_hopeless: as it stands it lets go of none of its instances, even if all are ready: others might be granted.
+        is_hopeless: a budget, as it stands, would grant none of these even if all were ready: others might be granted.
     """
 
     granted: bool
@@ -35,9 +35,9 @@ class ApprovalRequest:
     """Instances of a service that a task shall take away.
 
     Attributes:
-        is_rollback: it goes back from a roll-out that failed, before planned work and outside of windows.
+        is_rollback: the task goes back from a roll-out that failed: before planned work, and outside of windows, too.
         max_failures: so many lost instances of the service are not counted on.
-        leave_out: nor those in these locations that are not available.
+        leave_out: locations whose unavailable instances are not counted on, either.
         order_began_ms: when work of its order was approved first, in Unix time: it may go on for a while after the end
             of a window; 0: not yet.
     """

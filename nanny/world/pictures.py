@@ -52,9 +52,7 @@ class LocationView:
             return
         for source in getattr(item, "sources", ()):
             self._update_source(source)
-        if (
-            not self._shown.is_whole
-        ):  # before anybody looks at what is missing until a watch that starts over is complete
+        if not self._shown.is_whole:  # first: nobody may act on what a watch that starts over still lacks
             self.error = UNREAD
         match item:
             case SnapshotPart(instances):
@@ -120,7 +118,7 @@ class ServiceView:
         return tally
 
     def put_instance(self, key: Key, instance: instance_pb2.Instance | None) -> None:
-        """An instance changed, or is gone."""
+        """Note that an instance has changed, or (None) is gone."""
         if instance is None:
             self.instances.pop(key, None)
         else:
@@ -137,7 +135,7 @@ class ServiceView:
         return None if instance is None else instance.meta.version
 
     def ready_s(self, key: Key, revision: str) -> float:
-        """See `Seen.ready_s`."""
+        """See `LocationView.ready_s`."""
         return self.seen[key[0]].ready_s(self.instances[key], revision)
 
     def away(self) -> dict[str, str]:

@@ -28,12 +28,12 @@ class NoAnswer(NoReading):
 
 @dataclass(frozen=True, slots=True)
 class PrometheusSource:
-    """Where one is.
+    """Where a Prometheus is, and how it is asked.
 
     Attributes:
         token_file: with a bearer token, read at each question; empty: none is sent.
         tls: with its CA; None: those of the system.
-        parameters: more of the URL's, for what limits a question to the series of its service: `{service}` is its name.
+        parameters: more of the URL's, to limit a question to its service's series: `{service}` is that service's name.
     """
 
     url: str
@@ -43,7 +43,7 @@ class PrometheusSource:
 
 
 class PrometheusPort:
-    """Asks them by name."""
+    """Asks Prometheus servers by their names in the configuration."""
 
     def __init__(self, sources: Mapping[str, PrometheusSource], http: OutgoingHttp | None = None) -> None:
         self._sources, self._http = sources, http or OutgoingHttp()

@@ -41,9 +41,9 @@ async def _heard_instances(client: Client, service: str) -> set[str]:
 
 
 def is_heard(silence: service_pb2.InstanceSilence, interval_ms: int) -> bool:
-    """Whether its agents reported within one and a half of their intervals; `interval_ms`: if its spec names none.
+    """Whether its agents reported within one and a half of their intervals; `interval_ms`: for a spec that names none.
 
-    Where work is planned on the node, its silence is not judged.
+    An instance on a node where work is planned counts as heard.
     """
     limit_ms = (silence.report_interval_ms or interval_ms) * _INTERVALS
     return silence.node_suspended or (silence.HasField("silent_ms") and silence.silent_ms <= limit_ms)

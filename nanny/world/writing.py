@@ -154,7 +154,7 @@ class InstanceWriter:
         except HqApiError as error:
             if error.reason != "ALREADY_EXISTS":
                 raise
-            # Created by an earlier write of ours that the watch has not shown yet, or as another service's.
+            # Created by an earlier write of ours that the watch has not shown yet, or by somebody for another service.
             stored = (await client.get(write.key[1])).instance
             if stored.meta.service_id != write.after.meta.service_id:
                 raise
