@@ -41,7 +41,7 @@ def checks_of(alerts: Iterable[Alert]) -> tuple[list[HostChecks], list[str]]:
 
 
 def host_of(alert: Alert) -> str:
-    """`instance` is host:port by custom; IPv6 addresses keep their colons."""
+    """The host of an alert: `host`, or of `instance`, host:port by custom; IPv6 addresses keep their colons."""
     named = alert.labels.get("host", "")
     if named:
         return named
@@ -68,7 +68,7 @@ def why_not_believed(sources: Iterable[service_pb2.Source], guard: service_pb2.G
 
 
 def reports(instances: Iterable[Instance], suspended: Collection[str] = ()) -> list[HostChecks]:
-    """UNREACHABLE of each node of one location that is known to be silent, or known not to be.
+    """The check UNREACHABLE of each node of one location that is known to be silent, or known not to be.
 
     `suspended`: nodes under planned work, whose silence means nothing.
     """
@@ -85,7 +85,7 @@ def is_silent(agents: Iterable[Condition]) -> bool | None:
     """Whether none of a node's agents is heard any more, by what HQ says of each; None: that is not known.
 
     At least one must have fallen silent: an agent that never reported silences no node, nor does one that HQ itself
-    refuses. An HQ of a version that does not say makes nothing known.
+    refuses. If HQ is of a version that does not say so, nothing is known.
     """
     agents = list(agents)
     if any(agent.status == CONDITION_STATUS_TRUE or agent.reason == _REFUSED for agent in agents):

@@ -38,7 +38,7 @@ from wallepb.v1.project_pb2 import (
 )
 
 ASK_MS: Final = 30 * 60_000  # all must have agreed within it
-CLOSED_MS: Final = 24 * 3_600_000  # so long it waits for a calendar to open
+CLOSED_MS: Final = 24 * 3_600_000  # it waits for a calendar to open for at most this long
 WORK_MS: Final = 60 * 60_000  # the hour within which hosts are out of reach
 
 
@@ -120,10 +120,10 @@ def event_by_time(scenario: Scenario, now_ms: int) -> ScenarioEvent | None:
 
 
 def _asks_since_ms(scenario: Scenario, now_ms: int) -> int:
-    """The 30 minutes begin when the calendars of the CMSs open, within a day.
+    """When the 30 minutes begin: when the calendars of the CMSs open, if that is within a day.
 
-    No ok is kept for the work until another's window: one CMS would hold its hosts for hours. And nothing heals the
-    hosts meanwhile, so the work does not wait for the end of a long freeze.
+    No ok is kept until another CMS's window opens: the first one would hold its hosts for hours. And the end of a long
+    freeze is not waited for, as nothing heals the hosts meanwhile.
     """
     opens_ms = max((task.opens_ms for _, task in tasks(scenario)), default=0)
     is_closed = now_ms < opens_ms

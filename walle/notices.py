@@ -75,9 +75,9 @@ _TIMEOUT_S: Final = 10.0
 
 
 def delivery_id(notice: NoticeRecord) -> str:
-    """The same when a delivery is repeated because it is not known whether it arrived, and never another one's.
+    """The id of a delivery: the same when it is repeated, as its arrival is unknown, and never another delivery's.
 
-    Rounds alone start over when a cause was quiet for a day, or its record is gone: hence the time.
+    It has the time, as rounds start over when a cause was quiet for a day, or its record is gone.
     """
     return f"{notice.id}-{notice.due_ms:x}-{notice.rounds}"
 

@@ -36,7 +36,7 @@ class FuseTrip(NamedTuple):
 
 
 class AskedAction(NamedTuple):
-    """An automatic action: what it uses in its project and globally, or the one of these that did not let it pass."""
+    """An automatic action: the limits that it uses in its project and globally, and the trip that it caused, if any."""
 
     uses: list[tuple[FuseEvent, LimitUse]]
     tripped: FuseTrip | None
@@ -71,18 +71,18 @@ class _OtherFuses:
         self._others, self._fuses = others, dict[str, Fuse]()
 
     def begin(self, start: FusesStart) -> None:
-        """Take over what a recorder that starts over finds."""
+        """Take over the fuses as a recorder that started over found them."""
         self._fuses = {one.id: one for one in start.fuse}
 
     def fuse(self, fuse_id: str) -> Fuse:
         return self._fuses.get(fuse_id) or Fuse(id=fuse_id)
 
     def switch(self, event: FuseEvent) -> None:
-        """A person switched, or a credit came back."""
+        """Repeat a person's switching, or the return of a credit."""
         self._fuses[event.fuse] = happen(self.fuse(event.fuse), event) or self.fuse(event.fuse)
 
     def ask(self, action: AskedAction) -> FuseTrip | bool:
-        """Whether the action begins; else the trip that it caused, if it did."""
+        """True: the action begins. A trip: the action caused it. False: a fuse was off already."""
         charged: dict[str, Fuse] = {}
         automation = _automation_of(action)
         if any(switch_of(self.fuse(one), automation).off for one in (GLOBAL, *(e.fuse for e, _ in action.uses))):
@@ -100,7 +100,7 @@ class _OtherFuses:
 
 
 def compare_limits(entries: Iterable[FuseEntry], others: Mapping[str, Limits]) -> LimitsComparison:
-    """Decide what is recorded again; `others`: by fuse, limits instead of those recorded of their counters."""
+    """Decide again what is recorded; `others`: by fuse, limits that replace the recorded ones of their counters."""
     fuses, made = _OtherFuses(others), LimitsComparison()
     for step in _steps(events_of(entries)):
         if isinstance(step, FusesStart):

@@ -1,4 +1,4 @@
-"""The reach of each call: projects belong to their owners, hosts to who reaches their names, everything to no scope.
+"""The reach of each call: a project is for its owners, a host for who reaches its name, everything for no scope.
 
 Hosts belong to no service here, so a role that is granted for some services reaches a host only by owning its project.
 The checks are made before a call, from memory, and again where an order takes effect, from its transaction.
@@ -50,7 +50,7 @@ class WalleAccessChecks:
         machine_named: Callable[[str], str] = str,
         notice: Callable[[str], NoticeRecord | None] = lambda _: None,
     ) -> None:
-        """These look a record up: in memory, or in the transaction of an order.
+        """The arguments look records up: in memory, or in the transaction of an order.
 
         `machine_named`: the name of a machine that is given by name or number.
         """
@@ -92,7 +92,7 @@ class WalleAccessChecks:
             access.check_node(host.host, _STAFF, "hosts.host")
 
     def check_host_import(self, request: Any, access: Access) -> None:
-        """Check what the order says of the machine besides adding or moving it: an owner may do only that."""
+        """Check an order that says more of a machine than that it is added or moved: an owner may say only that."""
         access.check_node(request.host, _STAFF, "host")
 
     def check_machine_removal(self, request: Any, access: Access) -> None:
@@ -269,7 +269,7 @@ def _check_everything(access: Access, what: str, *, only_stops: bool = False) ->
 def _check_privileged(host: str, request: Message, access: Access) -> None:
     """Raises PermissionDenied: an owner asks for what takes an operator or admin whose scope covers the host.
 
-    That is to pass over the CMS, and to say what names the machine: the inventory does.
+    These are: to pass over the CMS, and to say what names the machine, which is for the inventory to say.
     """
     for field, value in request.ListFields():
         if field.name in _PRIVILEGED and value != Location():

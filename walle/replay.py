@@ -1,7 +1,7 @@
 """The recorded fuses, decided again. Pure.
 
-A fuse's record says what used it, and what it switched: each change of it is made again from the one before, under the
-limits of then, and has to give what was stored.
+A fuse's record says what used it, and what switched it. Each change is made again from the record before it, under the
+limits in force then, and has to give what was stored.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ class MembershipChange(StrEnum):
 
 
 class MembershipRule(NamedTuple):
-    """The operation that it requires (in the CMSs of the host's current project), and the state afterwards.
+    """The operation that a change requires (in the CMSs of the host's current project), and the state afterwards.
 
     `operation` None: no CMS is told, it is done at once. `state` None: unchanged.
     """

@@ -56,7 +56,7 @@ def check_patterns(field: str, words: Sequence[str]) -> Patterns:
 
 
 def check_names(schemes: Iterable[Scheme], owners: Iterable[str]) -> None:
-    """Names of a project's checks and of its owners: they are shown to others, and stored with it."""
+    """Check the names of a project's checks and owners, which are stored with it and shown to others."""
     for scheme in schemes:
         check_counter("scheme", scheme.check)
     for owner in owners:
@@ -122,7 +122,7 @@ def check_new_host(order: pb.AddHostRequest) -> None:
 
 
 def check_imported_host(where: str, order: pb.AddHostRequest, machines: Collection[str]) -> None:
-    """A machine of the same call becomes a host: only its project, state, and whether a CMS is asked are its own."""
+    """Check that an order for a machine of its call sets only project, state, and whether a CMS is asked."""
     check_id(f"{where}project", order.project)
     if order.host not in machines:
         raise invalid(f"{where}host", f"{order.host[:40]!r} is not among `machines`")
@@ -137,7 +137,7 @@ def check_imported_host(where: str, order: pb.AddHostRequest, machines: Collecti
 
 
 def normalize_machine(where: str, machine: Machine) -> None:
-    """Check it, and write its addresses in the one way by which they are compared. `where`: before a field's name."""
+    """Check a machine, and write its addresses as they are compared. `where`: comes before a field's name."""
     check_host(f"{where}name", machine.name)
     for project in machine.project:
         if not _PROJECTS.fullmatch(project):

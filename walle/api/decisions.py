@@ -20,7 +20,7 @@ HostsDecided = list[tuple[Host, HealingDecision]]
 
 
 class HostDecisions:
-    """Decisions for one answer: with one time for all hosts, and what is the same for all hosts of a project once."""
+    """Decisions for one answer: for all hosts at one time, with what a project's hosts share computed once."""
 
     def __init__(self, walle: WalleSupervisor) -> None:
         self._walle, self._now_ms = walle, walle.ledger.now().ms
@@ -31,7 +31,7 @@ class HostDecisions:
     def respond(self, host: Host, *, sees_all: bool) -> GetHostResponse:
         """A host with what would be done about it.
 
-        `sees_all`: why the fuse of all projects is off, too.
+        `sees_all`: say also why the fuse of all projects is off.
         """
         decision = self._decide(host, Automation.HEALING)
         if decision.step is None and self._may_need(host, Automation.DNS):
@@ -62,7 +62,7 @@ class HostDecisions:
     def forecast(
         self, project: Project, automation: Automation, decided: HostsDecided, credits_: Iterable[Credit]
     ) -> list[WaitingHosts]:
-        """Return the forecast of switching on for those that wait for nothing else, by all their checks."""
+        """Return what switching on would do for the hosts that wait for nothing else, counted by all their checks."""
         waiting = (
             action_of(replace(one, step=step), host, "")
             for host, one in decided
@@ -72,7 +72,7 @@ class HostDecisions:
         return forecast(self._fuses(project.id), waiting, automation, credits_, self._now_ms)
 
     def _decide(self, host: Host, lane: Automation) -> HealingDecision:
-        """In one lane: the host's own or, with its lanes swapped, that of DNS."""
+        """Decide in one lane: for repairs or, with the host's lanes swapped, for DNS."""
         walle, project = self._walle, self._project(host.project)
         scheme = self._scheme(host.project, lane)
         decision = decide(host, project, walle.world.incidents, self._now_ms, walle.world.settle_ms, lane, scheme)
@@ -110,5 +110,5 @@ def stop_reason(walle: WalleSupervisor) -> str:
 
 
 def refusal_reason(decision: HealingDecision) -> str:
-    """Why it is not done though nothing else is in its way; empty: its dry runs were not rejected."""
+    """Why a step is not done although nothing else is in its way; empty: its dry runs were not rejected."""
     return "a CMS rejected the dry run; it is asked again, at least every hour" if decision.is_refused else ""

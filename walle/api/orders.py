@@ -122,7 +122,7 @@ class WalleOrders:
         name = self._walle.machine_named(request.host)
         machine = self._walle.machines.get(name)
         if may_import(name, call.access) or (machine is not None and is_permitted(machine, request.project)):
-            request.host = name  # else the answer would say whose number it is
+            request.host = name  # only here: else the answer would say whose number it is
         checking.check_new_host(request)
         order = pb.Order(add_host=request, may_import=may_import(request.host, call.access))
         await self._order(INVENTORY if order.may_import else f"host/{request.host}", order, call)
@@ -278,7 +278,7 @@ class Telling:
                 yield report
 
     def _why_not_taken(self, report: pb.HostChecks, call: Call) -> str:
-        """Agents report only what the configuration names: what they say has their machine repaired."""
+        """Why a report is not taken; empty: it is. Agents report only listed checks: these have machines repaired."""
         if not is_agent(call.access, report.host):
             return ""
         other = next((one.name for one in report.check if one.name not in self._walle.parts.agent_checks), "")

@@ -48,7 +48,7 @@ def usages(fuse: Fuse, limits: Limits, now_ms: int, counters: Iterable[str]) -> 
 
 
 def _counters(project: Project) -> set[str]:
-    """Return the names of what is counted in it: those without a limit of their own have the default one."""
+    """Return the names of a project's counters: each without a limit of its own has the default one."""
     return {DEAD} | {project_counter(kind, check) for check, steps in scheme_of(project).items() for kind in steps}
 
 
@@ -208,7 +208,7 @@ class WalleReads:
         return self._walle.fuses.get(fuse_id) or Fuse(id=fuse_id)
 
     def _global_fuse(self, call: Call) -> Fuse:
-        """Whether anything is repaired, to all; by whose hosts it tripped and why, to who sees everything."""
+        """The global fuse: all see whether it is off; by whose hosts it tripped, and why, only who sees everything."""
         fuse = self._fuse(GLOBAL)
         if call.access.is_unlimited:
             return fuse

@@ -19,7 +19,7 @@ A_CMS: Final = "a CMS"
 
 
 def redacted_host(host: Host) -> Host:
-    """A copy without what only those may see who repair it; what is decided by the copy does not name it, either."""
+    """A copy without what only those who may repair the host see; decisions made from it do not name that, either."""
     shown = Host()
     shown.CopyFrom(host)
     shown.ClearField("bmc")
@@ -55,7 +55,7 @@ def redact_project(shown: GetProjectResponse) -> None:
 
 
 def without_grants(scenario: Scenario) -> Scenario:
-    """A copy without the stored grants of its author, which are for nobody, and how it is stored."""
+    """A copy without its author's stored grants, which nobody is shown, and without how it is stored."""
     copy = Scenario()
     copy.CopyFrom(scenario)
     copy.ClearField("access")

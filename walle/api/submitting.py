@@ -16,11 +16,11 @@ from wallepb.v1.service_pb2 import Order
 
 _DEFAULT_TIMEOUT_S: Final = 10.0
 _LONGEST: Final = {"reason": 1_000, "ticket": 1_000, "switch": 100, "dc": 100, "group_id": 100}
-"""What is kept of an order as it came, in bytes: a record has 512 KiB for all of them."""
+"""Bounds in bytes on what is stored of an order as it came: a record has 512 KiB for all orders."""
 
 
 async def submit(walle: WalleSupervisor, subject: str, order: Order, call: Call) -> None:
-    """Raises ServiceError."""
+    """Store an order, and return once it took effect. Raises ServiceError."""
     what = order.WhichOneof("what")
     if what is not None:
         _check_kept(getattr(order, what))

@@ -66,7 +66,7 @@ class CmsAnswer:
 
     Attributes:
         provisional: it wants to be asked once more just before the work (`confirm`).
-        opens_in_s: its calendar lets the work begin then; 0: it is not the calendar that is in the way.
+        opens_in_s: in how many seconds its calendar lets the work begin; 0: the calendar is not in the way.
     """
 
     verdict: Verdict
@@ -98,7 +98,7 @@ class CmsPort(Protocol):
         """Make a provisional ok final; anything but OK takes it back. Raises UnknownTask."""
 
     async def delete(self, task_id: str) -> None:
-        """Give it back. A missing task counts as deleted."""
+        """Give a task back. A missing task counts as deleted."""
 
     async def tasks(self) -> Mapping[str, tuple[str, ...]]:
         """The hosts of all tasks there, by id; not only ours."""

@@ -25,7 +25,7 @@ _A_MINUTE_MS: Final = 60_000
 AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the previous one
 _TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
-_EARLIER_MS: Final = 60_000  # at most; two operations that gave back at once would get each other's oks, for ever
+_EARLIER_MS: Final = 60_000  # less, by task: two operations that gave back at once would get each other's oks, for ever
 
 
 def combine(verdicts: Iterable[Verdict]) -> Verdict:
@@ -49,13 +49,13 @@ def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKi
 def id_prefix(installation: str) -> str:
     """The prefix of all our tasks' ids. The dot ends the name: `prod` must not delete tasks of `prod-2`.
 
-    `installation`: a name; behind a dot the word of the store.
+    `installation`: a name, a dot and the word of the store.
     """
     return f"walle-{installation}."
 
 
 def is_ours(installation: str, task_id: str) -> bool:
-    """Whether the id has our name, and not another word. Ids of versions before the word have none."""
+    """Whether an id has our name, and not another store's word; ids of earlier versions have no word."""
     rest = task_id.removeprefix(_name_prefix(installation))
     word = installation.partition(".")[2]
     return rest != task_id and ("." not in rest or (bool(word) and rest.startswith(f"{word}.")))
@@ -96,7 +96,7 @@ def to_give_back(tasks: Sequence[Task], now_ms: int) -> list[Task]:
 
 
 def _hold_ms(task: Task) -> int:
-    """How long its ok may wait: another time for each task, and for the same one the next time."""
+    """How long a task's ok may wait: different for each task, and for one task each time."""
     return HOLD_MS - zlib.crc32(task.id.encode()) % _EARLIER_MS
 
 
@@ -109,7 +109,7 @@ def may_ask(tasks: Sequence[Task], task: Task, now_ms: int) -> bool:
 
 
 def times_returned(task: Task) -> int:
-    """How often an ok of it was given back."""
+    """How often an ok of the task was given back."""
     return int(task.id.partition("~")[2] or 0)
 
 
@@ -144,7 +144,7 @@ def task_after_answer(
 
 
 def _opening_ms(task: Task, opens_in_s: int, now_ms: int) -> int:
-    """When the calendar opens, or did. To a minute: each answer says it a little otherwise, and all would be stored."""
+    """When the calendar opens, or did; changes below a minute are left out, as each answer differs a little."""
     if not opens_in_s:
         return min(task.opens_ms, now_ms)
     opens_ms = now_ms + opens_in_s * 1000

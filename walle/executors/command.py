@@ -75,7 +75,7 @@ class Command:
         try:
             _prepare(self._runs)
             with (self._runs / operation.id).open("w") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the child's, too: it lasts as long as that
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # shared with the child: it lasts as long as the child
                 child = await asyncio.create_subprocess_exec(
                     *_REAPER,
                     str(file.fileno()),
@@ -138,7 +138,7 @@ def default_runs() -> Path:
 
 
 def _prepare(runs: Path) -> None:
-    """Make the folder, and remove what nobody asks for any more. Raises OSError: it is not ours alone."""
+    """Make the folder, and remove old files. Raises OSError: the folder is not ours alone."""
     runs.mkdir(mode=0o700, parents=True, exist_ok=True)
     found = runs.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid() or found.st_mode & 0o077:

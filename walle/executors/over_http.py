@@ -29,7 +29,7 @@ _RESTARTS: Final = ("ForceRestart", "GracefulRestart", "PowerCycle")
 class RedfishConfig:
     """`url` and `system` may hold {bmc}, {host} and {inventory}; `system` empty: its only one.
 
-    Where it is called, and with which account, `Destinations` says.
+    `Destinations` says where it is called, and with which account.
 
     A reset whose answer was lost is sent again only when the machine would have shown it by now.
 

@@ -24,7 +24,7 @@ from typing import IO, Final
 
 KEPT_BYTES: Final = 4096
 _PR_SET_CHILD_SUBREAPER: Final = 36
-_LONGEST_S: Final = 5.0  # to end them: each round finds what was started since
+_LONGEST_S: Final = 5.0  # to end all descendants: each round finds what was started since
 TERMINATED: Final = 143
 
 
@@ -83,7 +83,7 @@ class _Output:
             self._kept = (self._kept + part)[-KEPT_BYTES:]
 
     def text(self) -> str:
-        """Once all who could print have ended."""
+        """What was printed last, once all who could print have ended."""
         self._reading.join(_LONGEST_S)
         return self._kept.decode("utf-8", "replace")
 
@@ -98,7 +98,7 @@ def _wait(program: subprocess.Popen[bytes], timeout_s: float) -> int | None:
 
 
 def _run(argv: list[str], timeout_s: float) -> dict[str, object]:
-    """How it ended, as it is written to the file."""
+    """Run the program; return how it ended, as it is written to the file."""
     try:
         program = subprocess.Popen(argv, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     except OSError as error:
@@ -113,7 +113,7 @@ def _run(argv: list[str], timeout_s: float) -> dict[str, object]:
 
 
 def main(argv: list[str]) -> int:
-    """The file's descriptor, the seconds that the program has, and the program."""
+    """`argv`: the file's descriptor, the seconds that the program has, and the program."""
     ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGTERM, _on_sigterm)
     try:

@@ -16,7 +16,7 @@ _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.:_-]{0,252}")
 
 
 def fields_in(template: str) -> list[str]:
-    """The fields that a template names. Raises ValueError: another one."""
+    """The fields that a template names. Raises ValueError: it names an unknown one."""
     found: list[str] = _FIELD.findall(template)
     if unknown := [name for name in found if name not in FIELDS]:
         raise ValueError(f"{{{unknown[0]}}} is not one of {', '.join(f'{{{name}}}' for name in FIELDS)}")
@@ -24,7 +24,7 @@ def fields_in(template: str) -> list[str]:
 
 
 def field_of(argument: str) -> str:
-    """The field that an argument stands for; empty: it stands for itself. Raises ValueError: it is a part of it."""
+    """The field that an argument stands for; empty: for itself. Raises ValueError: a field is only a part of it."""
     found = fields_in(argument)
     if found and argument != f"{{{found[0]}}}":
         raise ValueError(f"{{{found[0]}}} must be an argument of its own, not a part of {argument!r}")
@@ -32,7 +32,7 @@ def field_of(argument: str) -> str:
 
 
 def check_argument(number: int, argument: str) -> None:
-    """Raises ValueError: an argument, from 0, names a host's value where none belongs."""
+    """Raises ValueError: the argument of this number, from 0, is a host's value where none belongs."""
     if field_of(argument) and not number:
         raise ValueError("the program must not be a value of the host")
 
@@ -54,7 +54,7 @@ def value_of(field: str, host: Host) -> str:
 
 
 def listed_bmc(host: Host, destinations: Destinations) -> str:
-    """Its management controller. Raises Unfit: no entry of the configuration covers it."""
+    """The host's management controller. Raises Unfit: no entry of the configuration covers it."""
     address = value_of("bmc", host)
     if destinations.controller_at(parse_address(address), host.name) is None:
         raise Unfit(f"host {host.name}: {address} is not called: {not_listed('redfish')}")

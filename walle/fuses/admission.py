@@ -52,7 +52,7 @@ class AutomaticAction:
         return LimitUse(counter, self.host, self.operation_id)
 
     def globally(self) -> LimitUse | None:
-        """None: there is no global limit for this kind."""
+        """The use of a global limit; None: there is none for this kind."""
         counter = MAX_DEAD_HOSTS if self.kind is None else GLOBAL_COUNTERS.get(self.kind)
         return None if counter is None else LimitUse(counter, self.host, self.operation_id)
 
@@ -69,11 +69,13 @@ class Fuses:
 
 @dataclass(frozen=True, slots=True)
 class FuseAdmission:
-    """Attributes:
-    is_allowed: the action may be asked for.
-    project, everywhere: the fuses to be stored, even if it is not allowed.
-    reason: why not.
-    tripped: the id of the fuse that just tripped.
+    """The decision on an action.
+
+    Attributes:
+        is_allowed: the action may be asked for.
+        project, everywhere: the fuses to be stored, even if it is not allowed.
+        reason: why not.
+        tripped: the id of the fuse that just tripped.
     """
 
     is_allowed: bool
@@ -86,15 +88,15 @@ class FuseAdmission:
 def stops_approved(fuses: Fuses, automation: Automation, state: HostState) -> bool:
     """Whether an operation that was allowed before may not begin any more.
 
-    A person who switched off means all of it. A limit that tripped means what came after it: what the limit and its
-    credits had covered begins. Hosts that use no limits were covered by none.
+    A person who switched off stops all of them. A limit that tripped stops only what came after it: what the limit and
+    its credits had covered begins. Hosts that use no limits were covered by none.
     """
     switches = [switch_of(fuse, automation) for fuse in (fuses.everywhere, fuses.project)]
     return any(one.off and not (one.tripped_by and state == HOST_STATE_ASSIGNED) for one in switches)
 
 
 def switched_off(fuses: Fuses, automation: Automation, *, sees_all: bool = True) -> str:
-    """Why this automation is switched off; empty: it is on. `sees_all` False: without by whose hosts, if everywhere."""
+    """Why this automation is off; empty: it is on. `sees_all` False: not by whose hosts the global fuse tripped."""
     for fuse in (fuses.everywhere, fuses.project):
         switch = switch_of(fuse, automation)
         if switch.off:

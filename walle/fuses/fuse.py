@@ -91,7 +91,7 @@ def charge(fuse: Fuse, limits: Limits, use: LimitUse, now: Moment) -> Fuse | Non
 
 
 def return_credit(fuse: Fuse, operation_id: str, now_ms: int) -> Fuse | None:
-    """The fuse with the credit back that paid for an operation which never began; None: none did, or it is over."""
+    """The fuse with the credit back of an operation that never began; None: it used none, or the credit expired."""
     mark = next((one for one in fuse.mark if one.by_credit and one.operation_id == operation_id), None)
     if mark is None or now_ms >= mark.credit_until_ms:
         return None
@@ -110,7 +110,7 @@ def credit_for(fuse: Fuse, counter: str, now_ms: int) -> Credit | None:
 
 
 def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment, host: str) -> Fuse:
-    """Switched off by a limit that `host` would exceed. A fuse that is off already stays as it is."""
+    """The fuse, switched off by a limit that `host` would exceed. One that is off already stays as it is."""
     tripped = copy_of(fuse)
     switch = switch_of(tripped, automation)
     if not switch.off:
@@ -122,7 +122,7 @@ def trip(fuse: Fuse, automation: Automation, pair: str, now: Moment, host: str) 
 
 
 def switch_off(fuse: Fuse, automation: Automation, by: str, reason: str, now: Moment) -> Fuse:
-    """Switched off by a person; if already off, the earlier author and reason are kept."""
+    """The fuse, switched off by a person; if already off, with the earlier author and reason."""
     changed = copy_of(fuse)
     if not switch_of(changed, automation).off:
         switch_of(changed, automation).CopyFrom(Switch(off=True, reason=reason, by=by, time=now.wall))
@@ -139,7 +139,7 @@ def switch_on(
     now: Moment,
     credits_: Sequence[Credit] = (),
 ) -> Fuse:
-    """Switched on by a person: its counters restart at zero. New credits replace the old ones.
+    """The fuse, switched on by a person: its counters restart at zero. New credits replace the old ones.
 
     `counters`: those that this automation uses. Already on: nothing is reset, so that nobody gets around a limit
     by switching on repeatedly; only credits change.
@@ -172,7 +172,7 @@ def _is_counted_everywhere(fuse: Fuse, limits: Limits, use: LimitUse, now_ms: in
 
 
 def _add_mark(fuse: Fuse, use: LimitUse, now: Moment, *, by_credit: bool, credit_until_ms: int = 0) -> Fuse:
-    """A window needs only a host's newest mark, as it expires last."""
+    """Add a mark in place of the host's earlier one: a window needs only the newest, as it expires last."""
     for mark in [m for m in fuse.mark if (m.counter, m.host, m.by_credit) == (use.counter, use.host, by_credit)]:
         fuse.mark.remove(mark)
     fuse.mark.append(

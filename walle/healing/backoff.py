@@ -35,7 +35,7 @@ class Backoff:
         return streak is None or now_ms >= streak.until_ms
 
     def note(self, host: str, what: str, now_ms: int, *, failed: bool) -> None:
-        """It was tried. The pause is half to all of the longest one, at random."""
+        """Note a try. The pause is half to all of the longest one, at random."""
         if not failed:
             self._streaks.get(host, {}).pop(what, None)
             return
@@ -50,7 +50,7 @@ class Backoff:
         return now_ms - streak.since_ms if streak is not None else 0
 
     def forget(self, host: str, but: str = "") -> None:
-        """All that is known of a host, but for one name."""
+        """Forget all that is known of a host, but for one name."""
         streak = self._streak(host, but)
         self._streaks.pop(host, None)
         if streak is not None:

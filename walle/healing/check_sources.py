@@ -1,10 +1,10 @@
 """Merges several sources' reports of one check: it fails while one of them says so, and each clears its own. Pure.
 
-Who says that a check fails has to repeat it, else a source that is gone keeps its hosts failing for ever: then the
-check is unknown, which begins nothing and shows that nothing was repaired.
+A source that says that a check fails has to repeat it, else one that is gone would keep its hosts failing for ever. If
+it does not, the check is unknown, which begins nothing and shows that nothing was repaired.
 
-A fault that Alertmanager sees is not over because an agent, or HQ, sees nothing; nor is a payload news that was sent
-before the last one.
+A fault that Alertmanager sees is not over because an agent, or HQ, sees nothing. And a payload that was sent before the
+last one is no news.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wallepb.v1.service_pb2 import CheckReport
 
 EXPIRES_MS: Final = 18_000_000  # Alertmanager repeats what fires every four hours
 _NOTED_EVERY_MS: Final = 3_600_000
-# Of one source, whose oldest goes: somebody may make up fingerprints, and clears by that only what it said itself.
+# Of one source, whose oldest go first: who makes up fingerprints clears by that only what it said itself.
 MOST_FINE: Final = 10  # kept, so that an old payload is recognised
 MOST: Final = 100
 MOST_TEXT: Final = 1000  # characters; a report is cut to that before it is stored
@@ -48,7 +48,7 @@ def changed_check(check: Check | None, report: CheckReport, now: Moment) -> Chec
 
 
 def expired_check(check: Check, now: Moment) -> Check | None:
-    """The check without what its sources have not repeated; None: they have."""
+    """The check without what its sources have not repeated; None: they have repeated all."""
     kept = [one for one in check.said if not one.failing or now.ms - one.at_ms < EXPIRES_MS]
     if len(kept) == len(check.said):
         return None
@@ -67,7 +67,7 @@ def within_bounds(checks: Sequence[Check], now: Moment) -> list[Check]:
             for one in check.said:
                 sizes[one.name] += one.ByteSize()
         if not sizes:
-            break  # without sources an older version stored them
+            break  # these have no sources: an older version stored them
         [(loudest, _)] = sizes.most_common(1)
         mine = ((one, index) for index, check in enumerate(kept) for one in check.said if one.name == loudest)
         oldest, index = min(mine, key=lambda found: found[0].at_ms)
@@ -83,7 +83,7 @@ def _is_same(one: CheckSource, other: CheckSource) -> bool:
 
 def _is_news(before: CheckSource | None, said: CheckSource, check: Check | None) -> bool:
     if before is None:
-        # Without sources an older version stored it: whoever speaks first decides.
+        # If the check has no sources, an older version stored it: whoever reports first decides.
         return said.failing or (check is not None and (check.unknown or (not check.said and check.failing)))
     if before.starts_ms and said.starts_ms:
         is_again = said.starts_ms == before.starts_ms and said.failing and not before.failing

@@ -216,7 +216,7 @@ def _is_refused(last: LastRepair, step: HealingStep) -> bool:
 
 
 def _pausing(host: Host, step: HealingStep, check: Check, now_ms: int) -> str:
-    """A DNS fix that failed is tried again after as long as the check had failed by then, 1 min to 1 h."""
+    """Why a failed DNS fix waits; empty: it does not. It waits as long as the check had failed before, 1 min to 1 h."""
     last = host.last_repair
     if step.kind != OPERATION_KIND_DNS_FIX or last.outcome != OUTCOME_FAILED or last.check != check.name:
         return ""

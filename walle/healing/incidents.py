@@ -1,7 +1,7 @@
 """Hosts that fail together: if most hosts of a rack or a switch fail, the hosts are not the cause.
 
-A host fails by the checks of its project's scheme. All hosts of a place are counted, whoever's they are, and how many
-of them have to fail a host's own project says.
+A host fails by the checks of its project's scheme. All hosts of a place are counted, whoever owns them; a host's own
+project says how many of them have to fail.
 
 Such an incident is shown, and no host in it is touched. Hosts that still fail when it is over count as failing
 from its end, so that those that are just starting are not rebooted.
@@ -108,8 +108,8 @@ class Incidents:
     Attributes:
         watched_since_ms: since when this process looks; before that an incident may have ended unseen.
         project: a project by its id.
-        open: for the hosts of projects with these bounds.
-        ended_ms: for all hosts of the place, as the bounds of its projects may have changed since.
+        open: by place and bounds: each is for the hosts of projects with these bounds.
+        ended_ms: when the last one of a place ended, whatever the bounds: those of a project may have changed since.
         seen: the bounds that hosts of a place had at the last look.
     """
 
@@ -126,14 +126,14 @@ class Incidents:
         began, counted = [], self._count(hosts)
         near_places = None if near is None else set(places_of(near.location))
         was_open = {place: one for (place, _), one in self.open.items()}
-        # Nobody may be left in a place that has an incident.
+        # Open ones as well, since no host may be left in their place.
         for key in {*self.open, *((place, bounds) for place, found in counted.items() for bounds in found.bounds)}:
             place, bounds = key
             if near_places is not None and place not in near_places:
                 continue
             known, found = self.open.get(key), counted.get(place, PlaceCount())
             if known is None and bounds not in self.seen.get(place, ()):
-                known = was_open.get(place)  # a project's bounds were changed: these let it end, and need not begin it
+                known = was_open.get(place)  # a project's bounds were changed: it goes on unless the new ones end it
             if bounds in found.bounds and bounds.hold(found.failing, found.hosts, is_open=known is not None):
                 self.open[key] = Incident(place, known.since_ms if known else now_ms, found.failing, found.hosts)
                 began += [] if known else [self.open[key]]

@@ -1,6 +1,6 @@
 """A host has two lanes: repairs, and DNS fixes, which take nothing down and so block nothing. Pure.
 
-All that is known of operations holds in both. In the DNS lane one looks at the host with the two swapped.
+What this package does with operations it does in both lanes: for DNS it is given the host with its lanes swapped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _take_field(to: Host, field: str, source: Host, source_field: str) -> None:
 
 
 def end_dns_fix(host: Host, why: str, now: Moment) -> None:
-    """Before the host moves, goes or is set up again its record is nobody's to mend."""
+    """Cancel a DNS fix, as the host moves, goes or is set up again: its record is nobody's to mend."""
     if not host.HasField("dns_operation"):
         return
     ended = host.dns_operation

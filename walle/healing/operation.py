@@ -71,7 +71,7 @@ class Do(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing to do; for all but EXECUTE with this task."""
+    """One thing to do; all but EXECUTE do it with this task."""
 
     do: Do
     task: Task
@@ -99,7 +99,7 @@ def begin(
 
 
 def move_asks(operation: Operation, project: Project, installation: str) -> bool:
-    """While it waits, ask the CMSs that the project has now, and not those that it had; returns whether that changes.
+    """Have a waiting operation ask the CMSs that its project has now, and no others; return whether that changes it.
 
     A task in a CMS that is gone stands in nobody's way: its deletion is tried until the operation is over.
     """
@@ -257,7 +257,7 @@ def is_confirmed(operation: Operation) -> bool:
 
 
 def run(operation: Operation, executor: str, before: str, now_ms: int) -> Operation:
-    """CONFIRMED: the intent is stored with what the machine showed before the work."""
+    """The operation after CONFIRMED: its intent has what the machine showed before the work."""
     running = advance(operation, OperationEvent.CONFIRMED, now_ms)
     running.intent.CopyFrom(Intent(executor=executor, before=before, attempts=1, attempt_ms=now_ms))
     return running

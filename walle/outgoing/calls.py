@@ -20,7 +20,7 @@ async def resolve(host: str, port: int) -> IpAddress:
 
 
 class OutgoingCalls(OutgoingHttp):
-    """Also to management controllers, whose addresses callers of the API choose."""
+    """HTTP, also to management controllers, whose addresses callers of the API choose."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class OutgoingCalls(OutgoingHttp):
     async def send_to_controller(
         self, method: str, base: Url, path: str, entry: Controllers, *, body: object = None, timeout_s: float
     ) -> HttpReply:
-        """The same, to a management controller that an entry covers. Raises CallFailed.
+        """Like `send`, to a management controller that an entry covers. Raises OutgoingCallFailed.
 
         A name is resolved once, and the address that was checked is called.
         """

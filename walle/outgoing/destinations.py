@@ -113,7 +113,7 @@ def parse_url(text: str, *, may_query: bool = False) -> Url:
 
 
 def one_spelling(text: str) -> str:
-    """A URL as all that mean the same are written: without the port that is usual, for one. Raises BadAddress."""
+    """The one spelling of all URLs that mean the same: without the usual port, for example. Raises BadAddress."""
     url = parse_url(text)
     is_usual = url.address.port == url.usual_port
     return str(url._replace(address=url.address._replace(port=0)) if is_usual else url)
@@ -184,7 +184,7 @@ class Controllers:
         return {"authorization": f"Basic {both}"} if self.user else {}
 
     def covers(self, address: Address, node: str, usual_port: int = 0) -> bool:
-        """Whether the controller of this host may be reached there. `usual_port` 0: without a port, any is meant."""
+        """Whether this host's controller may be reached there. `usual_port` 0: an address without a port means any."""
         is_port = (address.port or usual_port) in (self.port or usual_port, 0)
         return is_port and node in self.nodes and self._covers_host(address)
 
@@ -220,7 +220,7 @@ class Destinations:
         covering = [one for one in self.cms if one.covers(parsed)]
         chosen = next((one for one in covering if one.tvm_app_id == tvm_app_id), None)
         if chosen is None and covering and not tvm_app_id:
-            return replace(covering[0], token="")  # nobody asked for it
+            return replace(covering[0], token="")  # the project asked for none
         return chosen
 
     def hook_at(self, url: str) -> AllowedEndpoint | None:

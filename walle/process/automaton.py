@@ -80,7 +80,7 @@ class Handling:
         unclear: Callable[[Iterable[str]], str],
         within_reach: Callable[[Iterable[str], str], list[str]],
     ) -> None:
-        """`within_reach`: those of some hosts, by what is in memory, that an author's stored access reaches."""
+        """`within_reach`: returns which of some hosts an author's stored access reaches, by what is in memory."""
         self._hosts, self._machines, self._world, self._now, self._unclear = hosts, machines, world, now, unclear
         self._within_reach = within_reach
 
@@ -130,7 +130,7 @@ class Handling:
         return (host.name for host in self._hosts.values() if host.project == project)
 
     def _selected_hosts(self, order: Order) -> list[str]:
-        """All behind the switch; of work in waves those that are named, and those in use that a pattern stands for."""
+        """The hosts of a scenario: all behind its switch, or those named and those in use that a pattern means."""
         wanted = order.add_scenario
         if wanted.switch:
             behind = (host for host in self._hosts.values() if host.location.switch == wanted.switch)
@@ -161,7 +161,8 @@ def _make_reach_check(
 ) -> Callable[[WalleTransaction, str, Message, str], None]:
     """The check of `World.check_reach`, by the records of a transaction.
 
-    A scenario may have more hosts than one can read: they are looked up in memory, and each again before its work.
+    A scenario may have more hosts than a transaction can read: they are looked up in memory, and each again before its
+    work.
     """
 
     def check_reach(book: WalleTransaction, what: str, order: Message, access: str) -> None:
@@ -181,7 +182,7 @@ def _make_reach_check(
 
 LOOK_EVERY_S: Final = 5.0
 COLLECT_EVERY_S: Final = 300.0
-LOOK_AGAIN_S: Final = 10.0  # for a task seen once; and, doubled with each look, until a person has reviewed them
+LOOK_AGAIN_S: Final = 10.0  # for a task seen once; and, doubled with each look, until a person has reviewed tasks
 _WORKERS: Final = 32
 
 
@@ -196,7 +197,7 @@ def reports_subject(host: str) -> str:
 
 
 class WalleSupervisor:
-    """All of it. `run` ends with the error of a part that dies.
+    """All parts of Wall-E. `run` ends with the error of a part that dies.
 
     Attributes:
         orders: subjects are `host/NAME`, `inventory`, `project/ID`, `scenario/ID`, `global`, and `scenarios/HASH` of an
@@ -243,7 +244,7 @@ class WalleSupervisor:
         self.parts = parts = make_parts(self.storing, self.projects, self.cms_events)
         self._collector = Collector(lambda: self.world.installation)
         self._collecting = Backoff(rng)
-        self._dns_checks: dict[str, frozenset[str]] = {}  # that ask for DNS fixes, by project
+        self._dns_checks: dict[str, frozenset[str]] = {}  # by project, those that ask for DNS fixes
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
         planner = Planner(
@@ -264,7 +265,7 @@ class WalleSupervisor:
         self._dns = controller.reconcile("dns", dns.reconcile, lambda: filter(self._may_need_dns, list(self.hosts)))
         planning = controller.reconcile("scenario", planner.reconcile, lambda: list(self.scenarios))
         looking = controller.reconcile("garbage", self._look_at_tasks, lambda: list(self.projects), while_closed=True)
-        # Existing ones are checked when this process begins to act; new ones have nothing to collect yet.
+        # Existing projects are checked when this process begins to act; new ones have nothing to collect yet.
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
         self.hosts.listen(healing.trigger)
         self.hosts.listen(self._trigger_dns)
@@ -277,7 +278,7 @@ class WalleSupervisor:
             group.create_task(self._look_at_racks(), name="racks")
 
     async def close(self) -> None:
-        """After `run` has ended."""
+        """Close the parts, after `run` has ended."""
         await self.parts.close()
 
     def stop_order(self) -> str:
@@ -326,7 +327,7 @@ class WalleSupervisor:
             self._dns.trigger(name)
 
     def _trigger_dns_of(self, project: str) -> None:
-        """Its scheme may have changed."""
+        """Look at the hosts of a project whose scheme may have changed."""
         self._dns_checks.pop(project, None)
         for host in self.hosts.values():
             if host.project == project:
@@ -386,7 +387,7 @@ class WalleSupervisor:
             await self._notice(project, "")
         for one in setting.cms:
             try:
-                # The default one's tasks are deleted with their operations, in the same store.
+                # The default CMS's tasks are deleted with their operations, in the same store.
                 if self._collecting.may_try(project, one.url, self.ledger.now().ms):
                     listed = {} if one.url == DEFAULT else await self.parts.cms(project, one.url).tasks()
                     await self._compare(project, one.url, listed)

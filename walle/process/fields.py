@@ -42,7 +42,7 @@ def read_fields(where: str, given: Any, kind: type[T], folder: Folder) -> T:
 
 
 def read_all(where: str, given: Any, kind: type[T], folder: Folder) -> tuple[T, ...]:
-    """A list of them. Raises BadConfig."""
+    """A list of such dataclasses. Raises BadConfig."""
     if not isinstance(given, list):
         raise BadConfig(f"{where}: write a list")
     return tuple(read_fields(f"{where}[{number}]", one, kind, folder) for number, one in enumerate(given))

@@ -90,7 +90,7 @@ class Healer:
             await self._work(fresh)
 
     async def _request(self, host: Host) -> None:
-        """Nobody is asked about work that nothing can do."""
+        """Ask for dry runs, unless no executor can do the work."""
         try:
             self._parts.executor(host.operation.kind)
         except ExecutorFailure as error:
@@ -101,7 +101,7 @@ class Healer:
     # --- work -------------------------------------------------------------------------------------------------------
 
     async def _start(self, host: Host) -> None:
-        """The intent is stored with what the machine shows, then the work begins at once."""
+        """Store the intent with what the machine shows, then begin the work at once."""
         what = f"{host.operation.id} before"
         if not self._backoff.may_try(host.name, what, self._now().ms):
             return
@@ -122,7 +122,7 @@ class Healer:
             await self._begin(host.name, executor, may)
 
     async def _work(self, host: Host) -> None:
-        """Work that a process has begun, perhaps one that died: the world is asked before anything is repeated."""
+        """Look at work that a process has begun, perhaps one that died, before anything is repeated."""
         what, age_ms = f"{host.operation.id} look", self._now().ms - host.operation.intent.attempt_ms
         if not self._backoff.may_try(host.name, what, self._now().ms):
             return

@@ -35,7 +35,7 @@ class HostApprovals:
         self._now, self._rng, self._backoff = now, rng, backoff
 
     async def dry_run(self, host: Host) -> None:
-        """All CMSs are asked before a task is created in any of them."""
+        """Ask all CMSs for a dry run, before a task is created in any of them."""
         operation_id, answers, now = host.operation.id, await self._dry_runs(host, host.operation), self._now()
         if answers is not None:
             await self._store.decide(lambda book: take_dry_runs(book, host.name, operation_id, answers, now))
@@ -69,7 +69,7 @@ class HostApprovals:
         return answers
 
     async def ask(self, host: Host, effect: Effect) -> None:
-        """Unless this is in a pause: one call about one task."""
+        """Make one call about one task, unless its pause is not over."""
         if effect.do is Do.CONFIRM and not self._may_try(host.name, _name(effect)):
             effect = Effect(Do.POLL, effect.task)  # a CMS may take back an ok that nobody asks about
         what = _name(effect)

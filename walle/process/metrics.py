@@ -18,7 +18,7 @@ Counted = Mapping[tuple[str, ...], float]
 
 
 def _fuses_out(walle: WalleSupervisor) -> Counted:
-    """1 for those that are off; all projects are shown, so that an alert has something to compare."""
+    """1 for each switch that is off; all projects are shown, so that an alert has something to compare."""
     names = [*walle.projects, "global"]
     shown: dict[tuple[str, ...], float] = {(name, str(one)): 0.0 for name in names for one in Automation}
     for fuse in walle.fuses.values():

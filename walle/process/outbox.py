@@ -26,12 +26,12 @@ _BACKOFF_S: Final = (5.0, 600.0)  # of an address
 _TIDY_EVERY_S: Final = 60.0
 _UNSTORED: Final = 1_000
 _AT_ONCE: Final = 20  # records in a transaction
-_SHARES: Final = 4  # of a way; a project has one
+_SHARES: Final = 4  # into which a way's deliveries are divided; a project gets one
 _ALL: Final = "all"
 
 
 class _Lane:
-    """Deliveries by one way, or to addresses that none takes. A project has a share: the others go on beside it."""
+    """Deliveries by one way, or to addresses that no way takes. A project has only a share, so that others go on."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class _Lane:
         self._held: defaultdict[str, set[str]] = defaultdict(set)
 
     def open_now(self, key: str, waiting: Iterable[NoticeRecord]) -> list[NoticeRecord]:
-        """Notices whose project has room. The key runs again when another one has."""
+        """Notices whose project has room. The key runs again when another project has."""
         free = []
         for record in waiting:
             if self._under_way[record.project] < self._most:
@@ -99,7 +99,7 @@ class Outbox:
         self._records.listen(self._trigger)
 
     def send(self, notices: Iterable[Notice]) -> None:
-        """Have notices stored soon. For what shows again after a kill; decisions store theirs (`Storing.decide`)."""
+        """Have notices stored soon that come up again after a kill; decisions store theirs (`Storing.decide`)."""
         self._unstored.extend(notices)
         self._drop_surplus()
         if self._unstored:
@@ -153,7 +153,7 @@ class Outbox:
                 lane.deliveries.trigger(key)
 
     async def _deliver(self, lane: _Lane, key: str) -> float | None:
-        """One notice to one address. An address that fails or is slow delays nothing but its own."""
+        """Deliver one notice to one address. An address that fails or is slow delays only its own notices."""
         address, now_ms = lane.addresses.get(key, ""), self._now().ms
         waiting = [one for one in self._records.values() if address in one.pending]
         record = next_delivery(address, lane.open_now(key, waiting), now_ms)
@@ -202,7 +202,7 @@ class Outbox:
     async def _tidy(self, _: str) -> float:
         now_ms = self._now().ms
         for record in undeliverable(list(self._records.values()), now_ms):
-            # The others have only just been given a newer round.
+            # Addresses that do not fail have only just been given a newer round.
             if failing := [one for one in record.pending if one in self._failures]:
                 await self._lose(record, failing, "it was not taken for a day")
         gone = surplus(list(self._records.values()), now_ms)

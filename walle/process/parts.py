@@ -80,7 +80,7 @@ class ConfiguredProviders:
         endpoint = self.destinations.cms_at(url, setting.tvm_app_id)
         if endpoint is None:
             raise CmsFailure(f"it is not called: {not_listed('cms', setting.tvm_app_id)}")
-        # What was compared with the entry is called, not another reading of the same text.
+        # The URL as it was parsed for the comparison with the entry: another parser might read the text otherwise.
         return HttpCms(self._calls, self._events, project, str(parse_url(url)), setting.version, endpoint)
 
     def executor(self, kind: OperationKind) -> Executor:

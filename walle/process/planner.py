@@ -91,7 +91,7 @@ class Planner:
         return POLL_S
 
     async def _after_end(self, name: str, author: str) -> float:
-        """Versions before could end work that still held hosts: these are given back, and it is kept until then."""
+        """Give back hosts that ended work still holds, as in earlier versions; forget old work that holds none."""
         now, held = self._now(), partial(self._held, name)
         for decision in release_decisions(partial(self._scenario, name), held, now):
             await self._storing.decide(decision)
@@ -102,7 +102,7 @@ class Planner:
         return 0.0 if len(names) == _FORGOTTEN_AT_ONCE else _FORGET_EVERY_S
 
     async def _waves(self, name: str, scenario: Scenario) -> None:
-        """While nothing may begin no wave does; what is over gives its hosts back."""
+        """Take work in waves further; while nothing may begin, only work that is over: it gives its hosts back."""
         why = self._storing.why_nothing_begins()
         if why and scenario.stage != SCENARIO_STAGE_RETURNING:
             await self._storing.transact(lambda book: show_waiting(book, name, why))
@@ -129,7 +129,7 @@ class Planner:
         await self._storing.decide(lambda book: may_begin(book, name, self._now()))
 
     async def _suspend(self, name: str, held: Sequence[str]) -> None:
-        """HQ does not count silence. If HQ does not accept this, the scenario shows that it waits for HQ."""
+        """Have HQ not count silence there. If HQ does not accept this, the scenario shows that it waits for HQ."""
         try:
             await asyncio.gather(*(self._silence.suspend(one, SUSPENDED_S, f"scenario {name}") for one in held))
         except ServiceError as error:
@@ -138,7 +138,7 @@ class Planner:
             raise
 
     async def _resume(self, scenario: Scenario, held: Sequence[str]) -> None:
-        """HQ counts silence again. If HQ is away, the hosts are not kept waiting: suspensions expire by themselves."""
+        """Have HQ count silence again. If HQ is away, hosts are not kept waiting: suspensions expire by themselves."""
         calls = (self._silence.resume(one, f"scenario {scenario.id}") for one in held)
         failed = [one for one in await asyncio.gather(*calls, return_exceptions=True) if one is not None]
         if failed and self._now().ms - scenario.since_ms < RESUME_MS:

@@ -33,10 +33,10 @@ class TransactionStore(Protocol):
         """Run `decide` and store what it put; again if something it read has changed meanwhile."""
 
     async def decide(self, decide: Callable[[WalleTransaction], Sequence[Notice]]) -> None:
-        """The same, for a decision that people are notified of."""
+        """Like `transact`, for a decision that people are notified of."""
 
     async def intend(self, decide: Callable[[WalleTransaction], bool]) -> MayBegin | None:
-        """The same for an intent; None: `decide` said no."""
+        """Like `transact`, for an intent; None: `decide` said no."""
 
 
 class Providers(Protocol):

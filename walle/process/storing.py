@@ -33,7 +33,7 @@ class Storing:
     def __init__(
         self, controller: Controller, now: Callable[[], Moment], recipients: Callable[[str], Iterable[Recipient]]
     ) -> None:
-        """`recipients`: who is notified about a project; for the empty name, about all of them."""
+        """`recipients`: who is notified about a project; the empty name stands for all projects."""
         self._controller, self._now, self._recipients = controller, now, recipients
         self._hosts = controller.records(HOST)
 
@@ -97,7 +97,7 @@ class _Noting:
 
 
 class Draft:
-    """A transaction that is not stored: what a decision would refuse, by the records in memory. At any process."""
+    """A transaction that is never stored: shows, at any process, what a decision would do to the records in memory."""
 
     def __init__(self, controller: Controller) -> None:
         self._controller = controller

@@ -64,8 +64,8 @@ class Notice:
     """A notification to people.
 
     Attributes:
-        project: whose owners; empty: the administrators.
-        cause: tells it from other notices of the project and host; empty: its text does.
+        project: its owners are notified; empty: the administrators.
+        cause: what tells it from other notices of the project and host; empty: its text.
     """
 
     severity: Severity
@@ -85,7 +85,7 @@ class World:
         epoch: the epoch of a store that was restored or replaced; empty: it is the first.
         check_reach: raises Refused unless what an order (by its field in `Order`) is about is still within the reach of
             its author, whose stored access follows.
-        is_reached: whether the author whose stored access this is may order work on a host, or could if it were one.
+        is_reached: whether an author, by its stored access, may order work on a host, or could if the machine were one.
         hosts_ahead: of a host that is to be repaired: those of its project that broke earlier and wait for the same
             limit. Limits and credits are used up in this order.
         why_stopped: who stopped everything, and why (`walle kill`); empty: nobody did.

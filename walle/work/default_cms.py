@@ -82,7 +82,7 @@ T = TypeVar("T")
 
 
 class Transactions(Protocol):
-    """Over the records."""
+    """Transactions over the records."""
 
     async def transact(self, decide: Callable[[WalleTransaction], T]) -> T: ...
 

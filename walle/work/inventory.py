@@ -1,8 +1,8 @@
 """The inventory: what names a machine, and which projects may add it. Each function is one transaction.
 
-Wall-E resets machines at these addresses with accounts of its own, so an owner's word does not do: who may import a
-machine says what they are, and no two machines share one. What changes them is handled one after the other: `known`,
-the machines in memory, shows all of it.
+Wall-E resets machines at these addresses with accounts of its own, so an owner's word is not enough: only who may
+import a machine says what its addresses are, and no two machines share one. Orders that change machines are handled one
+after the other, so `known`, the machines in memory, has all earlier changes.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ HOW: Final = "an operator or admin whose scope covers it imports it (`walle inve
 
 
 def inventory_number(text: str) -> int:
-    """0: the text is not one."""
+    """The inventory number that a text is; 0: it is none."""
     return int(text) if len(text) <= MAX_DIGITS and text.isascii() and text.isdigit() else 0
 
 
@@ -31,9 +31,9 @@ def import_machines(
     known: Iterable[Machine],
     sees: Callable[[str], bool] = lambda name: True,
 ) -> None:
-    """Store them, and the same in their hosts. Refused: one of them has what another machine has.
+    """Store machines, and write the same into their hosts. Refused: one of them has what another machine has.
 
-    `sees`: whether the author may be told of that one.
+    `sees`: whether the author may be told of that other machine.
     """
     machines = list(machines)
     mine = {machine.name for machine in machines}
@@ -104,7 +104,7 @@ def machine_for(
 
 
 def check_permitted(book: WalleTransaction, name: str, project: str, *, may_import: bool) -> None:
-    """Refused: the inventory does not permit the machine to this project. `may_import`: then it is permitted now."""
+    """Refused: the inventory does not permit the machine to this project. `may_import`: permit it now."""
     machine = book.get(MACHINE, name)
     if machine is not None and may_import and not is_permitted(machine, project):
         machine.project.append(project)
@@ -127,7 +127,7 @@ def identify(host: Host, machine: Machine) -> Host:
 
 
 def check_listed(host: Host) -> None:
-    """Refused: it was added when nobody had to import it."""
+    """Refused: the host was added when nobody had to import it."""
     if not host.listed:
         raise Refused(f"host {host.name} is not in the inventory: {HOW}")
 

@@ -23,7 +23,7 @@ MAX_RECORDS: Final = 2_000
 
 
 def take_notice(book: WalleTransaction, notice: Notice, addresses: Collection[str], now: Moment) -> None:
-    """Count it in the record of its cause, and have it sent: at once if it is new, worse or critical, else later.
+    """Count a notice in the record of its cause, and have it sent: at once if new, worse or critical, else later.
 
     `addresses`: who hears it.
     """
@@ -31,7 +31,7 @@ def take_notice(book: WalleTransaction, notice: Notice, addresses: Collection[st
     notice_id = hashlib.sha256(cause.encode()).hexdigest()[:16]
     before = book.get(NOTICE, notice_id)
     is_new = before is None or now.ms - before.last_ms > QUIET_MS
-    # A critical notice asks a person to act each time: what was acknowledged is the last one.
+    # A critical notice asks a person to act each time: only the last one was acknowledged.
     is_loud = (
         is_new or notice.severity == SEVERITY_CRITICAL or (before is not None and before.severity < notice.severity)
     )
@@ -48,15 +48,15 @@ def take_notice(book: WalleTransaction, notice: Notice, addresses: Collection[st
 
 
 def _plan_delivery(record: NoticeRecord, addresses: Collection[str], now_ms: int, *, is_loud: bool) -> None:
-    """Begin a round for all, at once or after the pause.
+    """Begin a round for all addresses, at once or after the pause.
 
-    Within the pause nobody is added: who lacks the last round gets it with the text of now, and an address that takes
-    nothing does not have the others hear every repetition.
+    Within the pause no address is added: those that lack the last round get it with the present text, and an address
+    that takes nothing does not have the others hear every repetition.
     """
     due_ms = record.due_ms + pause_ms(record.rounds)
     if record.pending and not is_loud and now_ms < due_ms:
         return
-    # Also while one is under way: that one carries an older text, and must not count as this one.
+    # Also while a delivery is under way: it carries an older text, and must not count for the new round.
     record.due_ms, record.rounds = (now_ms if is_loud else max(now_ms, due_ms)), record.rounds + 1
     if not record.pending:
         record.owed_since_ms = record.due_ms
@@ -84,7 +84,7 @@ def next_delivery(address: str, records: Iterable[NoticeRecord], now_ms: int) ->
 
 
 def take_delivery(book: WalleTransaction, sent: NoticeRecord, address: str, problem: str = "", *, over: bool) -> None:
-    """One try to deliver it. `over`: the address got it, or never will; a newer round is still sent.
+    """Note one try to deliver a notice. `over`: the address got it, or never will; a newer round is still sent.
 
     `problem`: why the address did not get it.
     """

@@ -63,7 +63,7 @@ _CHANGES = {
 
 
 def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, known: Iterable[Machine]) -> None:
-    """`known`: the inventory."""
+    """Add a host. `known`: the machines of the inventory."""
     order = given.add_host
     if not given.may_import:  # first: whether it is a host is not for everybody to know
         check_permitted(book, order.host, order.project, may_import=False)
@@ -120,7 +120,7 @@ def change_host(book: WalleTransaction, given: Order, world: World, now: Moment)
 
 
 def set_host_state(book: WalleTransaction, order: SetHostStateRequest, by: str) -> None:
-    """Between assigned, maintenance and probation; out of use only goes by way of the CMSs."""
+    """Set the state to assigned, maintenance or probation; into and out of use a host goes only through the CMSs."""
     host = _idle(book, order.host)
     if order.state and HOST_STATE_FREE in (order.state, host.state) and order.state != host.state:
         if order.state == HOST_STATE_FREE:
@@ -163,7 +163,7 @@ def cancel_operation(book: WalleTransaction, order: CancelOperationRequest, by: 
 
 
 def take_checks(book: WalleTransaction, report: HostChecks, now: Moment) -> None:
-    """Store what sources say of checks; one that fails on keeps its time."""
+    """Store what sources say of checks; a check that still fails keeps its time."""
     _take_checks(book, stored_record(book, HOST, report.host), report, now)
 
 
@@ -236,7 +236,7 @@ def _begin(
 
 
 def _own_group(name: str, by: str) -> str:
-    """A CMS decides a group as one, and to it all of ours have one owner: an author joins no group of another's."""
+    """The group's name, made its author's own: a CMS decides a group as one, and to it all of ours have one owner."""
     return f"{name}-{blake2b(by.encode(), digest_size=4).hexdigest()}" if name else ""
 
 

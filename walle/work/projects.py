@@ -63,7 +63,7 @@ def update_project(book: WalleTransaction, order: UpdateProjectRequest, by: str)
 
 
 def delete_project(book: WalleTransaction, order: DeleteProjectRequest, hosts: Iterable[str]) -> None:
-    """`hosts`: those that it has."""
+    """Delete a project. `hosts`: those that it has."""
     stored_record(book, PROJECT, order.project)
     if left := sorted(hosts):
         raise Refused(
@@ -126,11 +126,11 @@ def _change_cms(project: Project, order: UpdateProjectRequest) -> None:
         project.cms.extend(order.cms)
 
 
-# Each owner is compared for each host that is listed, each CMS asked about each operation. What had more before there
-# were bounds may keep it, and lose some.
+# Each owner is compared for each host that is listed, each CMS asked about each operation. A project that had more
+# before there were bounds may keep them, or drop some.
 _MOST: Final = {"owners": 200, "cms": 20, "limits": 100, "scheme": 100}
 _MOST_STEPS: Final = 20
-_MOST_PERIODS: Final = 20  # each of which is counted for each repair, and for who looks at the limits
+_MOST_PERIODS: Final = 20  # each is counted for each repair, and for whoever looks at the limits
 _LONGEST_OWNER: Final = 1_000
 
 
@@ -166,7 +166,7 @@ def _check(project: Project, before: Project) -> None:
 
 
 def _spelling(url: str) -> str:
-    """Of a CMS; what is no URL stays as it is."""
+    """The one spelling of a CMS's URL; a text that is no URL stays as it is."""
     try:
         return one_spelling(url)
     except BadAddress:

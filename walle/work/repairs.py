@@ -81,7 +81,7 @@ def refused_operation(book: WalleTransaction, name: str, world: World, now: Mome
 
 
 def stop_waiting(book: WalleTransaction, name: str, why: str, now: Moment) -> Notices:
-    """Nothing begins, perhaps for long: a repair that has not begun is cancelled, and its approval returned."""
+    """Cancel a repair that has not begun, and return its approval, as nothing begins now, perhaps for long."""
     host = book.get(HOST, name)
     if host is None or not host.operation.check or host.operation.stage not in (STAGE_APPROVAL, STAGE_CONFIRMING):
         return []
@@ -132,7 +132,7 @@ def move(book: WalleTransaction, host: Host, event: OperationEvent, now: Moment,
 
 
 def _return_credit(book: WalleTransaction, host: Host, now: Moment) -> None:
-    """Its work never began."""
+    """Return the credit of an operation whose work never began."""
     fuse = book.get(FUSE, host.project)
     returned = return_credit(fuse, host.operation.id, now.ms) if fuse is not None else None
     if returned is not None:
@@ -215,7 +215,7 @@ def _act(
 
 
 def _next_or_give_up(book: WalleTransaction, host: Host, project: Project, world: World, now: Moment) -> Notices:
-    """The next step takes over the tasks of this one, so that the host is not given away in between."""
+    """Begin the next step, or give up. It takes over this step's tasks: the host is not given away in between."""
     before = Host()
     before.CopyFrom(host)
     host.last_repair.CopyFrom(last_repair(host.operation, OUTCOME_FAILED, now.ms))

@@ -49,7 +49,7 @@ def is_looked_at(restored: Restored | None, epoch: str) -> bool:
 
 
 def take_listing(book: WalleTransaction, project: str, epoch: str, cms: str, unknown: Sequence[UnknownTask]) -> None:
-    """A CMS has listed its tasks: these are ours, and belong to nothing."""
+    """Store which of the tasks that a CMS has listed are ours, and belong to nothing."""
     restored = book.get(RESTORED, project)
     if restored is None or restored.epoch != epoch or restored.looked:
         return
@@ -62,7 +62,7 @@ def take_listing(book: WalleTransaction, project: str, epoch: str, cms: str, unk
 
 
 def release_tasks(book: WalleTransaction, order: ReleaseTasksRequest, by: str) -> None:
-    """An operator reviewed the tasks: they may be collected, and their hosts touched."""
+    """Note that an operator reviewed the tasks: they may be collected, and their hosts touched."""
     restored = book.get(RESTORED, order.project)
     if restored is None or restored.looked:
         raise Refused(f"project {order.project}: no tasks wait to be looked at")

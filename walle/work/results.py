@@ -36,7 +36,7 @@ Result = CmsAnswer | None  # None: the CMS does not know the task, or deleted it
 def take_dry_runs(
     book: WalleTransaction, name: str, operation_id: str, answers: Sequence[CmsAnswer], now: Moment
 ) -> list[Notice]:
-    """All dry runs of an operation were answered, in the order of its tasks. A rejected one starts nothing."""
+    """Take the answers to all dry runs of an operation, in the order of its tasks. A rejected one starts nothing."""
     host = _host_with(book, name, operation_id)
     if host is None or host.operation.stage != STAGE_REQUESTED:
         return []
@@ -60,7 +60,7 @@ def take_dry_runs(
 def take_answer(
     book: WalleTransaction, name: str, operation_id: str, effect: Effect, result: Result, jitter: float, now: Moment
 ) -> None:
-    """One answer about one task. `jitter` 0 to 1: when to request again an ok that was given back."""
+    """Take one answer about one task. `jitter` 0 to 1: when to request again an ok that was given back."""
     host = _host_with(book, name, operation_id)
     if host is None:
         return
@@ -72,7 +72,7 @@ def take_answer(
 
 
 def take_failure(book: WalleTransaction, name: str, operation_id: str, task_id: str, text: str) -> None:
-    """A CMS gave no valid answer: whether it acted is unknown, so it is asked again."""
+    """Note that a CMS gave no valid answer: whether it acted is unknown, so it is asked again."""
     host = _host_with(book, name, operation_id)
     if host is None:
         return
@@ -108,7 +108,7 @@ def changed_task(effect: Effect, task: Task, result: Result, jitter: float, now_
 
 
 def _confirmed_task(task: Task, result: CmsAnswer, now_ms: int) -> Task:
-    """Anything but ok takes the ok back: the task keeps its place and waits again."""
+    """The task after `confirm`: any answer but ok takes the ok back, and the task waits again in its place."""
     verdict = result.verdict if result.verdict in (VERDICT_OK, VERDICT_REJECTED) else VERDICT_IN_PROCESS
     changed = task_after_answer(
         task, verdict, result.message, now_ms, provisional=verdict != VERDICT_OK, opens_in_s=result.opens_in_s
@@ -131,7 +131,7 @@ _MAX_OUTPUT: Final = 4096
 
 
 def take_attempt(book: WalleTransaction, name: str, operation_id: str, now_ms: int) -> bool:
-    """The work is about to be begun again. False: it was begun often enough."""
+    """Note that the work is about to be begun again. False: it was begun often enough."""
     host = _running(book, name, operation_id)
     if host is None or host.operation.failures >= MAX_FAILURES:
         return False
@@ -142,7 +142,7 @@ def take_attempt(book: WalleTransaction, name: str, operation_id: str, now_ms: i
 
 
 def take_handle(book: WalleTransaction, name: str, operation_id: str, handle: str) -> None:
-    """The work was begun."""
+    """Note that the work was begun."""
     host = _running(book, name, operation_id)
     if host is not None:
         host.operation.intent.handle = handle
@@ -151,9 +151,9 @@ def take_handle(book: WalleTransaction, name: str, operation_id: str, handle: st
 
 
 def take_work_failure(book: WalleTransaction, name: str, operation_id: str, text: str, times: int = 1) -> None:
-    """It could not be prepared, begun or looked at; after three failures in a row it is given up.
+    """Note that the work could not be prepared, begun or looked at; after three failures in a row it is given up.
 
-    `times`: as how many it counts; 0: it is only shown.
+    `times`: as how many failures this counts; 0: it is only shown.
     """
     host = _host_with(book, name, operation_id)
     if host is not None and host.operation.stage in (STAGE_REQUESTED, STAGE_CONFIRMING, STAGE_RUNNING):
@@ -168,7 +168,7 @@ def take_seen(book: WalleTransaction, name: str, operation_id: str, seen: PollRe
         return
     host.operation.intent.output = seen.output[-_MAX_OUTPUT:]
     if seen.progress is WorkProgress.DONE or (seen.progress is WorkProgress.UNKNOWN and host.operation.check):
-        host.operation.intent.done = True  # of what is unknown, the check shows whether it helped
+        host.operation.intent.done = True  # if it is unknown, the check shows whether the work helped
     elif seen.progress is WorkProgress.UNKNOWN:
         _fail(host, f"it is unknown whether the work was done: {seen.output}", times=MAX_FAILURES)
     else:

@@ -31,7 +31,7 @@ def stored_scenario(book: WalleTransaction, name: str) -> Scenario:
 
 
 def put_scenario(book: WalleTransaction, scenario: Scenario) -> None:
-    """Store it; it must have been read before, and have as many hosts as then."""
+    """Store a scenario, which must have been read before, and must have as many hosts as then."""
     if not scenario.host_records and len(scenario.host) <= HOSTS_IN_RECORD:
         book.put(SCENARIO, scenario.id, scenario)
         return
@@ -47,7 +47,7 @@ def put_scenario(book: WalleTransaction, scenario: Scenario) -> None:
 
 
 def delete_scenario(book: WalleTransaction, scenario: Scenario) -> None:
-    """Delete it with all its records; it must have been read before."""
+    """Delete a scenario with all its records; it must have been read before."""
     book.delete(SCENARIO, scenario.id)
     for key in _keys(scenario):
         book.delete(SCENARIO_HOSTS, key)

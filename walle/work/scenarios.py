@@ -196,7 +196,7 @@ def settle_scenario(book: WalleTransaction, name: str, now: Moment) -> list[Noti
 
 
 def may_begin(book: WalleTransaction, name: str, now: Moment) -> list[Notice]:
-    """CONFIRMED: everybody agreed, and HQ does not count silence. The requester is notified."""
+    """Let the work begin (CONFIRMED): everybody agreed, and HQ does not count silence. The requester is notified."""
     scenario = read_scenario(book, name)
     if scenario is None or not is_confirmed(scenario):
         return []
@@ -251,7 +251,7 @@ def show_waiting(book: WalleTransaction, name: str, text: str) -> None:
 
 
 def take_scenario_failure(book: WalleTransaction, name: str, task_id: str, text: str) -> None:
-    """A CMS gave no valid answer: it is asked again, and shown as blocking."""
+    """Note that a CMS gave no valid answer: it is asked again, and shown as blocking."""
     scenario = read_scenario(book, name)
     if scenario is None:
         return

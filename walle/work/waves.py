@@ -1,6 +1,6 @@
 """Mass reboots and firmware work: a wave of hosts begins once every host of the wave before is back.
 
-How the work goes on is control/waves.py's; here are the hosts, their operations, and what is seen of them. A host is
+control/waves.py decides how the work goes on; here are the hosts, their operations, and what is seen of them. A host is
 held, and its approval kept, until it is back; one that does not come back is held until a person has decided. There may
 be thousands: a look at them is several transactions, of a few hosts each.
 """
@@ -54,7 +54,7 @@ HOSTS_IN_STEP: Final = 20  # of a transaction: each is some records, and so is t
 RETURN_MS: Final = 900_000  # a host that is not back this long after its work has failed
 _OPEN: Final = (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
 _HELD: Final = (Progress.WORKING, Progress.RETURNING, Progress.FAILED)
-# Of a host: many are one record, which has a bound.
+# Of one host: many hosts are in one record, which has a bound.
 _MAX_PROBLEM: Final = 150  # characters
 _MAX_READY: Final = 100  # instances that are remembered by a digest of four characters
 NO_PROOF: Final = "none"  # `verify`: silence is as good as an answer
@@ -118,7 +118,7 @@ def release_decisions(
 
 
 def _return(book: WalleTransaction, name: str, held: Callable[[], Collection[str]], now: Moment) -> list[Notice]:
-    """It is over once it holds nothing any more: who ended it just now has the next look release the hosts."""
+    """End the scenario once it holds no host; if people ended it just now, the next look releases its hosts."""
     scenario = read_scenario(book, name)
     if scenario is not None and scenario.stage == SCENARIO_STAGE_RETURNING and not held():
         put_scenario(book, advance(scenario, ScenarioEvent.RETURNED, now.ms))
@@ -185,7 +185,7 @@ def _go_on(book: WalleTransaction, name: str, world: World, now: Moment, hq: HqV
 
 
 def _begin_wave(book: WalleTransaction, scenario: Scenario, world: World, hq: HqView | None) -> list[Notice]:
-    """Its hosts are due; their operations follow, some in each transaction."""
+    """Make the hosts of the next wave due; their operations follow, some in each transaction."""
     step = next_step(parts_of(scenario), limits_of(scenario))
     if step.begin and (obstacle := _obstacle(book, step.begin[:HOSTS_IN_STEP], world)):
         return stop_waves(scenario, obstacle)
@@ -210,7 +210,7 @@ def _begin_hosts(
     if scenario is None or scenario.stage != SCENARIO_STAGE_WORKING:
         return []
     notices: list[Notice] = []
-    # The others stay due: before their work the next look asks what is ready there.
+    # Hosts that HQ was not asked about stay due: the next look asks what is ready there before their work.
     asked = names if hq is None else hq.ready.keys() & names
     due = [wanted for wanted in scenario.host if wanted.due and wanted.name in asked]
     if hq is not None and hq.problem:
@@ -319,7 +319,7 @@ def _note_end(book: WalleTransaction, wanted: ScenarioHost, host: Host | None, s
 
 
 def _end_operation(book: WalleTransaction, wanted: ScenarioHost, now: Moment) -> None:
-    """Its approval was kept until now."""
+    """End the host's operation, whose approval was kept until now."""
     host = book.get(HOST, wanted.name)
     if host is None or host.operation.id != wanted.operation_id or host.operation.stage != STAGE_VERIFYING:
         return
@@ -352,7 +352,7 @@ def _hq_problem(wanted: ScenarioHost, hq: HqView) -> str:
 
 
 def _digest(instance: str) -> str:
-    """Of the instances of one host: another one has the same once in 160,000 times."""
+    """A short digest of an instance: another one of the same host has it, too, once in 160,000 times."""
     return b64encode(blake2b(instance.encode(), digest_size=3).digest()).decode()
 
 
@@ -372,7 +372,7 @@ def _problem(host: Host | None, operation_id: str, incident: Incident | None) ->
 
 
 def _obstacle(book: WalleTransaction, names: Collection[str], world: World) -> str:
-    """Why nothing begins where much fails already, or where people have switched off what would mend it."""
+    """Why nothing may begin: much fails there already, or people switched off what would mend it; empty: it may."""
     hosts = [host for name in names if (host := book.get(HOST, name)) is not None]
     for host in hosts:
         if incident := world.incidents.incident_of(host):
@@ -408,7 +408,7 @@ def _begin(
 
 
 def release_host(book: WalleTransaction, scenario: Scenario, name: str, now_ms: int) -> None:
-    """Automation may repair it again. `now_ms`: its checks count from then; 0: nothing was done to it."""
+    """Let automation repair the host again. `now_ms`: its checks count from then; 0: nothing was done to it."""
     host = book.get(HOST, name)
     if host is not None and host.scenario == scenario.id:
         host.scenario, host.released_ms = "", max(now_ms, host.released_ms)
