@@ -28,7 +28,7 @@ class CmsOrders:
         self._events = controller.events("order", ledger_pb2.Order, self._handle)
 
     async def submit(self, key: str, order: ledger_pb2.Order, by: str = "", timeout_s: float = TIMEOUT_S) -> None:
-        """Return when an order has taken effect. Orders with the same `key` are handled as they came.
+        """Return when an order has taken effect. Orders with one `key` are handled in the order in which they came.
 
         Raises EventRefused, NotHandledYet, and what `Events.submit` raises.
         """
@@ -108,7 +108,7 @@ def _expedite(record: ledger_pb2.Task, expedite: ledger_pb2.Order.Expedite, wall
 
 
 def _check_owner(record: ledger_pb2.Task, by: str) -> None:
-    """Refuse whoever is not the owner as if the task did not exist, as the list does."""
+    """Refuse whoever is not the owner as if the task did not exist, as in the list."""
     if record.owner != by:
         _unknown(record.id)
 

@@ -254,7 +254,7 @@ class OtherCourse(_Course):
         elif number not in self._belongs_to or self._is_as_recorded(*self._belongs_to[number]):
             self._ledger.learn(entry)
             if kind == "start":
-                # These times are by the clock of the process that leads from here on: here they are Unix times.
+                # By the clock of the process that leads from now on; in this replay all times are Unix times.
                 self._ledger.book.stuck_since = {
                     u: s + self._offset_s for u, s in self._ledger.book.stuck_since.items()
                 }

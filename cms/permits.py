@@ -48,7 +48,7 @@ class CmsAccessChecks:
     ) -> None:
         """`issuers`: who may speak for each of them; `tasks`: what is stored, by id."""
         self._book, self._tasks = book, tasks
-        self._issuers = {**issuers, FLEETLOCK: ()}  # nobody may: locks come only by the calls of the protocol
+        self._issuers = {**issuers, FLEETLOCK: ()}  # nobody may speak for it: locks come only by its own calls
         self._begins = {issuer: _beginning_of(issuer) for issuer in self._issuers}
         self.created = checked_reach(Of.TASK, lambda request, access: self.check_task(request.task, access))
         self.shown_task = stored_reach(Of.TASK, self._check_task_visible)

@@ -1,6 +1,6 @@
 """The recorded ledger, decided again. Pure.
 
-Under the recorded rules each decision is made from exactly what it was made from then, and has to be the same.
+Under the recorded rules each decision is made from exactly the data of then, and has to be the same.
 """
 
 from __future__ import annotations

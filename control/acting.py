@@ -144,7 +144,7 @@ class LeaderElection:
         self._soon.set()
 
     def forget(self) -> None:
-        """Count the stored word as ours no longer, as the store has another history."""
+        """No longer count the stored word as ours, as the store has another history."""
         self._lose()
         self._silence = HolderSilence(self._term_s)
 

@@ -114,7 +114,7 @@ class Change:
     def records(self, kind: Kind[M]) -> Mapping[str, M]:
         """All of a kind that can be read, by id, with this change's own puts. They are shared: do not change them.
 
-        Unlike what `get` reads they may change before this change is stored, though not by events of its own subject.
+        Unlike what `get` reads they may change before this change is stored, except by events of its own subject.
         """
         found = dict(self._changes.memory.table(kind))
         for key, new in self._new.items():
@@ -157,7 +157,7 @@ class Change:
         return await self._changes.store("change", write, self._guards, timeout_s)
 
     def compare(self, kind: Kind[M], record_id: str) -> None:
-        """Store this change only if the record is still as it is; works also for one that cannot be decoded."""
+        """Store this change only if the record stays as it is now; works also for one that cannot be decoded."""
         key = self._changes.names.of(kind.name, record_id)
         self._read.setdefault(key, self._changes.memory.table(kind).version(record_id))
 

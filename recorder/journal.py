@@ -80,7 +80,7 @@ class Journal:
         return sum(len(location) for location in self._locations.values())
 
     def staleness_s(self) -> float | None:
-        """For how long a location has not been known, at the worst; None: one was never known."""
+        """For how long the location with the oldest record has not been known; None: one was never known."""
         known_ms = [self.known_ms.get(name, 0) for name in self._clients]
         if not all(known_ms):
             return None

@@ -1,4 +1,4 @@
-"""The reach of each call: a project is for its owners, a host for who reaches its name, everything for no scope.
+"""The reach of each call: projects for their owners, hosts for who reaches their names, all for who has no scope.
 
 Hosts belong to no service here, so a role that is granted for some services reaches a host only by owning its project.
 The checks are made before a call, from memory, and again where an order takes effect, from its transaction.
@@ -269,7 +269,7 @@ def _check_everything(access: Access, what: str, *, only_stops: bool = False) ->
 def _check_privileged(host: str, request: Message, access: Access) -> None:
     """Raises PermissionDenied: an owner asks for what takes an operator or admin whose scope covers the host.
 
-    These are: to pass over the CMS, and to say what names the machine, which is for the inventory to say.
+    That is: to pass over the CMS, or to say what names the machine, which the inventory does.
     """
     for field, value in request.ListFields():
         if field.name in _PRIVILEGED and value != Location():

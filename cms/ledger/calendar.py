@@ -205,8 +205,8 @@ def _is_for(rule: CalendarRule, services: Collection[str], projects: Collection[
 def meeting(rules: Sequence[CalendarRule], now: float, *, is_repair: bool = False) -> Opening:
     """When all rules allow work to begin; never, if not within 400 days after the last freeze (one time zone: 15).
 
-    After `_MOST_OPENINGS` steps it gives up, as every decision waits for this: the answer is then a time before which
-    the rules do not meet, to look again.
+    After `_MOST_OPENINGS` steps it gives up, as every decision waits for this: the answer is then when to look again,
+    before which the rules do not meet.
     """
     last = max((freeze.end for rule in rules for freeze in rule.freezes), default=now)
     horizon_s = _HORIZON_S if len({rule.zone for rule in rules if rule.windows}) > 1 else _WITHIN_S

@@ -111,7 +111,7 @@ def claim_of(tasks: Sequence[Task], picture: InstanceIndex, limits: DomainLimits
 
 
 def _take_ordinary(claim: Claim, picture: InstanceIndex) -> None:
-    """Note for which budgets it is not brief: they keep the ordinary floor, also if it only lengthens brief work."""
+    """Note where the claim is not brief: the ordinary floor has to hold there, even if it only prolongs brief work."""
     touched = claim.taken.keys() | claim.held.keys()
     claim.ordinary = frozenset(name for name in touched if not _is_indifferent(picture.tallies[name], claim))
     for name in claim.ordinary & claim.held.keys():
@@ -188,7 +188,7 @@ class Round:
         self._stuck = {name: self._held_too_long(busy) for name, busy in limits.busy.items()}
 
     def expect(self, claim: Claim) -> None:
-        """Keep the ordinary floor for an ordinary claim ahead: brief work, going on below it, could starve it."""
+        """Keep the ordinary floor for an ordinary claim ahead: brief work below that floor could starve the claim."""
         self._ordinary |= claim.ordinary
 
     def floor(self, name: str, claim: Claim) -> int:

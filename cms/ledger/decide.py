@@ -131,7 +131,7 @@ def need_of(tasks: Sequence[Task]) -> Need:
 
 
 def consider(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now: float) -> list[Obstacle]:
-    """Return what obstacles tasks that are not stored would meet after all stored ones; empty: none."""
+    """Return the obstacles that tasks not stored yet would meet after all stored ones; empty: none."""
     working = [task for task in tasks if task.disrupts]
     if not working:
         return []
@@ -213,7 +213,7 @@ def _take_back(
 ) -> bool:
     """Take provisional oks of planned work and roll-outs back for a repair, if that grants it in this decision.
 
-    By whole units, the latest of the least needed first. Never from aged units: these could lose theirs for ever.
+    By whole units, the latest of the least needed first. Never from aged units, which could lose their oks for ever.
     """
     if not may_grant or need_of(tasks) > Need.REPAIR:
         return False

@@ -159,7 +159,7 @@ def explain_new(book: TaskLedger, decision: Decision, tasks: Sequence[Task], now
 
 
 def explain_obstacles(book: TaskLedger, tasks: Sequence[Task], obstacles: Sequence[Obstacle]) -> Why:
-    """Explain obstacles of tasks that are not stored, which the caller has found."""
+    """Explain the obstacles that the caller has found for tasks that are not stored."""
     return _with_facts(book, tasks, obstacles, describe(book, obstacles), 0)
 
 

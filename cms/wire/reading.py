@@ -108,7 +108,7 @@ def _take_extra(task: ledger_pb2.Task, value: object) -> list[Violation]:
         return []
     if not isinstance(value, dict):
         return [Violation("extra", "must be an object")]
-    try:  # Python reads NaN and 1e999, which are not JSON: neither would be the list that shows them
+    try:  # Python reads NaN and 1e999, which are not JSON: a list that shows them would not be JSON, either
         task.extra = json.dumps(value, separators=(",", ":"), sort_keys=True, allow_nan=False)
     except ValueError:
         return [Violation("extra", "has a number that is not finite")]

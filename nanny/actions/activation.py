@@ -304,7 +304,7 @@ def _fewer(asked: int, answer: ApprovalAnswer, waited_s: float) -> int:
 
 
 def _task_id(subject: ServiceContext, running: RunningAction, record: ActionRecord) -> str:
-    """The task id of the waiting batch; new attributes of the service change it, as then it asks for something else."""
+    """The task id of the waiting batch; other attributes of the service change it, as they change what it asks for."""
     parts = running.number, record.batches_done, len(record.batch), subject.record.info_version or 1
     return f"nanny-{subject.id}-{'-'.join(str(part) for part in parts)}"
 

@@ -37,7 +37,7 @@ class _CheckPause:
 
 
 class RolloutChecks:
-    """Asks one question at a time for each service, and one for all of them if a Prometheus did not answer lately.
+    """Asks one question at a time for each service, and one for all services of a Prometheus that was silent lately.
 
     Else each service with a check would wait for that Prometheus with a worker that the others need.
     """
@@ -67,7 +67,7 @@ class RolloutChecks:
         if (silence := self._silent.get(name)) is not None:
             if now_s < silence.until_s:
                 raise NoReading(silence.words)
-            self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # the others wait for this answer
+            self._silent[name] = replace(silence, until_s=now_s + 2 * _EVERY_S)  # meanwhile no other asks it
         try:
             values = await self._prometheus.read(name, query, service)
         except NoAnswer as error:

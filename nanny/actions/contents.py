@@ -51,7 +51,7 @@ class Contents:
             raise NotFound(f"the content of snapshot {snapshot} of {service} is damaged: add another one") from None
 
     def revision_id(self, service: str, snapshot: str) -> str:
-        """The id in HQ of what a snapshot runs; if an earlier version stored the snapshot, this is its own id."""
+        """The id in HQ of what a snapshot runs; of one that an earlier version stored, the snapshot's own id."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         return (stored.snapshot.revision_id if stored is not None else "") or snapshot
 
@@ -67,7 +67,7 @@ class Contents:
         return await asyncio.shield(self._reading[key])
 
     async def digest_of(self, service: str, snapshot: str) -> str:
-        """The digest of what a snapshot runs, kept, as each new one is compared with all. Raises as `content_of`."""
+        """The digest of what a snapshot runs, kept to compare each new snapshot with it. Raises as `content_of`."""
         stored = self._snapshots.get(kinds.of_snapshot(service, snapshot))
         # With the time, as an adopted snapshot may come again under the same id.
         made = stored.snapshot.created.time if stored is not None else None

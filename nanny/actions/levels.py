@@ -79,7 +79,7 @@ def _remove_wholly(instance: instance_pb2.Instance | None, snapshot: str) -> Lev
 
 
 def _destroy(created_ms: int) -> Judge:
-    """Judge a deletion, also of instances without any revision that Nanny owns: removing took the last one away."""
+    """Judge a deletion, also of an instance of Nanny's that has no revision any more: removing took the last one."""
 
     def judge(instance: instance_pb2.Instance | None, snapshot: str) -> Level | None:
         if instance is None:

@@ -77,13 +77,13 @@ class WeightShares:
         percent, switched = self._of_rollout(subject)
         if active := _on_its_way(subject):
             runs = self._running(subject, active)
-            # Others keep theirs until they are switched: full traffic would come back to what failed.
+            # Others keep theirs until they are switched, else full traffic would come back to what failed.
             wanted = {key: share for key, share in wanted.items() if key in runs}
         wanted |= dict.fromkeys(switched, percent)
         return {key: share for key, share in wanted.items() if key[0] not in out and not _has(subject, key, share)}
 
     def _of_rollout(self, subject: ServiceContext) -> tuple[int, Set[Key]]:
-        """The share that the steps of its roll-out give, and to which instances; FULL_WEIGHT: to none."""
+        """The share that the steps of the service's roll-out give, and to which instances; FULL_WEIGHT: to none."""
         running = next((one for one in subject.service.running() if one.action is Action.ACTIVATE), None)
         if running is None:
             return FULL_WEIGHT, frozenset()

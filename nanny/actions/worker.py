@@ -163,7 +163,7 @@ class Worker:
         return None
 
     async def _went_back(self, subject: ServiceContext) -> bool:
-        """Whether a later order than any known here wrote to HQ: then the records were restored; pause, and say so."""
+        """Whether a later order than any known here wrote to HQ: records were restored. If so, pause and say so."""
         instances, created_ms = subject.instances, subject.created_ms
         tally = subject.picture.tally(
             ("generation", created_ms),

@@ -73,7 +73,7 @@ class Queries:
             begun_s, now = await self._service_after(begun_s, service)
 
     async def _service_after(self, since_s: float, service: str) -> tuple[float, pb.Service]:
-        """When a look that all watchers share began, which is after `since_s`, and the service by it."""
+        """A look at the service that began after `since_s`, one for all watchers: when it began, and the service."""
         begun_s, looking = self._looks.get(service, (0.0, None))
         if looking is None or begun_s <= since_s:
             begun_s, looking = self._controller.clock.now(), asyncio.ensure_future(self.service(service))

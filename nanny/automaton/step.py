@@ -121,7 +121,7 @@ class SnapshotAutomaton:
         )
 
     def _replace_active(self, service: ManagedService, other: str, state: SnapshotState) -> ManagedService:
-        """Have the snapshot `other` make way, as this order makes another one ACTIVE."""
+        """Have the snapshot `other` make way for the one that is ordered ACTIVE."""
         target = Target.PREPARED if state.target is Target.ACTIVE else state.target
         service = service.with_tuple(other, replace(state, target=target, overrides=0))
         return self._apply_event(service, other, SnapshotEvent.REPLACED) if state.current in LIVE else service

@@ -102,7 +102,7 @@ def _displaced_outcome(one: TupleRecord, service: ManagedService, event: Service
             return _Outcome(
                 pb.ORDER_OUTCOME_SUPERSEDED, "another snapshot failed and is rolled back to this one", instead
             )
-        # Its roll-out failed, and the roll-back begins: the order ends with that.
+        # Its roll-out failed, and the roll-back begins: the order ends when the roll-back does.
         return _Outcome(pb.ORDER_OUTCOME_OPEN, event.ended.message or one.message, instead)
     outcome = pb.ORDER_OUTCOME_SUPERSEDED if instead else pb.ORDER_OUTCOME_CANCELLED
     return _Outcome(outcome, _by(event), instead)

@@ -57,7 +57,7 @@ class RolloutProgress:
         batches_done: how many were given back.
         failed: instances that failed for good: they missed the deadline or kept restarting. Also those that were waited
             for in vain and turn out to be lost.
-        fell: instances that were done, then restarted or were not ready, and since were not done for a whole soak.
+        fell: instances that were done, then restarted or were not ready, and have not been done for a whole soak since.
         ailing: instances that should have been ready when the order began, and were not: they count for nothing.
         at_most: the largest batch, as leave for more was not granted; 0: as large as the policy allows.
         put_off: instances that the CMS cannot approve now: they come last, in this order.

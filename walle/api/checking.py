@@ -122,7 +122,7 @@ def check_new_host(order: pb.AddHostRequest) -> None:
 
 
 def check_imported_host(where: str, order: pb.AddHostRequest, machines: Collection[str]) -> None:
-    """Check that an order for a machine of its call sets only project, state, and whether a CMS is asked."""
+    """Check an order to make a machine of its call a host: it says only project, state, and whether a CMS is asked."""
     check_id(f"{where}project", order.project)
     if order.host not in machines:
         raise invalid(f"{where}host", f"{order.host[:40]!r} is not among `machines`")

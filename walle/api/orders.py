@@ -122,7 +122,7 @@ class WalleOrders:
         name = self._walle.machine_named(request.host)
         machine = self._walle.machines.get(name)
         if may_import(name, call.access) or (machine is not None and is_permitted(machine, request.project)):
-            request.host = name  # only here: else the answer would say whose number it is
+            request.host = name  # not for others: the answer would say whose number it is
         checking.check_new_host(request)
         order = pb.Order(add_host=request, may_import=may_import(request.host, call.access))
         await self._order(INVENTORY if order.may_import else f"host/{request.host}", order, call)

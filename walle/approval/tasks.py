@@ -25,7 +25,7 @@ _A_MINUTE_MS: Final = 60_000
 AHEAD_MS: Final = 60_000  # a process that takes over may be half a minute behind the previous one
 _TIMED: Final = re.compile("([0-9a-f]{12})[0-9a-f]{8}")
 HOLD_MS: Final = 300_000  # an ok that waits longer than this for another CMS is given back
-_EARLIER_MS: Final = 60_000  # less, by task: two operations that gave back at once would get each other's oks, for ever
+_EARLIER_MS: Final = 60_000  # less, by task: two that gave back at once would get each other's oks, for ever
 
 
 def combine(verdicts: Iterable[Verdict]) -> Verdict:

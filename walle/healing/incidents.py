@@ -133,7 +133,7 @@ class Incidents:
                 continue
             known, found = self.open.get(key), counted.get(place, PlaceCount())
             if known is None and bounds not in self.seen.get(place, ()):
-                known = was_open.get(place)  # a project's bounds were changed: it goes on unless the new ones end it
+                known = was_open.get(place)  # a project's bounds were changed: the incident goes on unless these end it
             if bounds in found.bounds and bounds.hold(found.failing, found.hosts, is_open=known is not None):
                 self.open[key] = Incident(place, known.since_ms if known else now_ms, found.failing, found.hosts)
                 began += [] if known else [self.open[key]]

@@ -91,7 +91,7 @@ class Planner:
         return POLL_S
 
     async def _after_end(self, name: str, author: str) -> float:
-        """Give back hosts that ended work still holds, as in earlier versions; forget old work that holds none."""
+        """Give back hosts that ended work still holds, as earlier versions left it; forget old work that holds none."""
         now, held = self._now(), partial(self._held, name)
         for decision in release_decisions(partial(self._scenario, name), held, now):
             await self._storing.decide(decision)

@@ -236,7 +236,7 @@ def _begin(
 
 
 def _own_group(name: str, by: str) -> str:
-    """The group's name, made its author's own: a CMS decides a group as one, and to it all of ours have one owner."""
+    """The group's name with its author in it: a CMS decides a group as one, and does not tell our authors apart."""
     return f"{name}-{blake2b(by.encode(), digest_size=4).hexdigest()}" if name else ""
 
 
