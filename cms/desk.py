@@ -34,7 +34,7 @@ log = logging.getLogger(__name__)
 
 _TICK_S: Final = 1.0
 _KEPT_S: Final = 0.5
-_GATHER_S: Final = 0.004  # changes within this time are decided together: a decision may take longer than this
+_GATHER_S: Final = 0.004  # changes within this time are decided together, as one decision may take longer than that
 _MOVED_S: Final = 0.1  # changes in HQ are collected for this long
 
 
@@ -58,7 +58,7 @@ class CmsSettings:
     first_decision_s: float = 0.7
 
     def bound_issuers(self) -> dict[str, list[IdentityPattern]]:
-        """All issuers that only some identities may speak for, and which."""
+        """All issuers that only some identities may speak for, each with these."""
         bound: dict[str, list[IdentityPattern]] = {}
         for names in (self.issuers, self.healers, self.rollout_issuers):
             for name, patterns in names.items():

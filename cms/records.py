@@ -63,7 +63,7 @@ def rule_for(record: ledger_pb2.Task) -> Rule:
 
 
 def need_of(record: ledger_pb2.Task) -> Need:
-    """Its place in the order of need. Raises ValueError: it was stored by a newer version."""
+    """A task's place in the order of need. Raises ValueError: the task was stored by a newer version."""
     if not record.need:
         return Need.ROLLOUT if record.action == "roll-out" else Need.PLANNED
     try:

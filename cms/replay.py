@@ -38,7 +38,7 @@ class RecordedHearing(Hearing):
         return iter(())
 
     def work_ended(self, hosts: tuple[str, ...], instances: tuple[InstanceKey, ...], at: float) -> None:
-        """What this leads to is recorded as doubt, too."""
+        """Do nothing: what the end of work leads to is recorded as doubt, too."""
 
 
 @dataclass(frozen=True, slots=True)

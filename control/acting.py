@@ -159,7 +159,7 @@ class LeaderElection:
                     await self._step()
                 except ServiceError as error:
                     log.info("acting: %s", error)
-                    self._soon.clear()  # its own refusal is no reason to retry at once
+                    self._soon.clear()  # that this step was refused is no reason to repeat it at once
             with suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.uniform(0.7, 1.0) * self._term_s / 4):
                     await self._soon.wait()
@@ -244,7 +244,7 @@ class LeaderElection:
             log.warning("%s took over: this process is no longer the leader", self.process or "nobody yet")
             self._lose()
         if name == WORD and not self._records.version(WORD):
-            self._soon.set()  # it was given back
+            self._soon.set()  # the word was given back
 
     def _lose(self) -> None:
         if self._word:

@@ -26,7 +26,7 @@ _MANAGED: Final[Mapping[str, tuple[Rule, tuple[Role, ...]]]] = {"paused": (STOP,
 
 
 def service_in(roles: tuple[Role, ...]) -> Reach:
-    """All of a service, in one of these roles; without access it is "not found"."""
+    """The reach of calls for all of a service, in one of these roles; without access the service is "not found"."""
 
     def check(request: Any, access: Access) -> None:
         if not isinstance(request, pb.CreateServiceRequest):

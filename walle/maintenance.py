@@ -161,7 +161,7 @@ def is_held(host: ScenarioHost) -> bool:
 
 
 def request_of(scenario: Scenario, host: ScenarioHost, task: Task) -> Request:
-    """All tasks carry the same group id, so that a CMS decides on them as one."""
+    """The request to a CMS. All tasks carry the same group id, so that a CMS decides on them as one."""
     return Request(
         id=task.id,
         hosts=(host.name,),

@@ -158,7 +158,7 @@ class Mail:
         try:
             with smtplib.SMTP(self._server.host, self._server.port, timeout=_TIMEOUT_S) as smtp:
                 if self._server.user:
-                    # Without a context of ours anybody's certificate would do, and get the password.
+                    # Without a context of ours a server with any certificate would get the password.
                     smtp.starttls(context=self._server.tls or ssl.create_default_context())
                     smtp.login(self._server.user, self._server.password)
                 smtp.send_message(mail)

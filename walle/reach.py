@@ -111,7 +111,7 @@ class WalleAccessChecks:
         if request.kind == SCENARIO_KIND_SWITCH_MAINTENANCE:
             _check_everything(access, "plan the maintenance of a switch")
         for name in request.hosts:
-            if "*" not in name:  # patterns stand for hosts that are reached
+            if "*" not in name:  # a pattern stands only for hosts within reach
                 self._check_host(name, access)
 
     def check_agreement(self, request: Any, access: Access) -> None:

@@ -47,7 +47,7 @@ class Budget:
         return floor_for(total, min_ready=self.min_ready, max_unavailable=self.max_unavailable)
 
     def brief_floor(self, total: int) -> int:
-        """The same for brief work."""
+        """How many of `total` instances must stay available beside brief work."""
         return floor_for(total, max_unavailable=self.brief) if self.brief is not None else self.floor(total)
 
     def words(self) -> str:

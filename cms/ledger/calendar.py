@@ -109,7 +109,7 @@ class CalendarRule:
         month = int(now // _MONTH_S), margin_s
         if month not in self._months:
             self._months[month] = [*self._intervals(*month)]
-        found = self._months[month]  # apart and in order: so are their ends
+        found = self._months[month]  # the intervals are apart and in order, and so are their ends
         first = bisect_right(found, now, key=_end)
         return max(now, found[first][0]) if first < len(found) else None
 
@@ -148,7 +148,7 @@ class CalendarRule:
         """A local time as Unix time; for a time that the clocks skip, the moment of the skip."""
         local = datetime.combine(day, time()) + timedelta(minutes=minute)
         earlier, later = (local.replace(tzinfo=self._zone, fold=fold).timestamp() for fold in (1, 0))
-        if earlier >= later:  # it exists, once or twice
+        if earlier >= later:  # the local time exists, once or twice
             return later
         offset = self._offset(earlier)
         while later - earlier > 1:

@@ -21,7 +21,7 @@ class WaitCause(StrEnum):
 
     IMPOSSIBLE = "impossible"  # it would not fit if everything were ready and nothing were held
     BROKEN = "broken"  # something broken, uncertain or overdue
-    CLOSED = "closed"  # the time of a window, whatever else
+    CLOSED = "closed"  # a window is closed, whatever else is in the way
     HOLDS = "holds"  # work of others, which ends
 
 

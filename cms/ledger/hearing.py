@@ -18,7 +18,7 @@ class Hearing:
         """`patience_s`: an instance silent for this long is not counted on; at most a tick too early."""
         self.patience_s = patience_s
         self._at: dict[InstanceKey, float] = {}
-        self._tick_of: dict[InstanceKey, int] = {}  # of those that are recent
+        self._tick_of: dict[InstanceKey, int] = {}  # of instances heard from recently
         self._recent: dict[int, set[InstanceKey]] = {}
         self._work_ended: dict[str, float] = {}  # by host
         self._own_work_ended: dict[InstanceKey, float] = {}

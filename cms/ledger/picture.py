@@ -72,8 +72,8 @@ class InstanceIndex:
         self._changed = Changed()
         self._on: dict[str, set[InstanceKey]] = {}
         self._entered: dict[InstanceKey, _Entered] = {}
-        self._needs: dict[str, Need] = {}  # of tasks that hold
-        self._away_s: dict[str, float] = {}  # of the same
+        self._needs: dict[str, Need] = {}  # of each task that holds something
+        self._away_s: dict[str, float] = {}  # likewise: how long it takes a host away
         self._host_holders: dict[str, set[str]] = {}
         self._own_holders: dict[InstanceKey, set[str]] = {}
 

@@ -75,7 +75,7 @@ class FleetLock:
         call.note_write(wanted.id)
         record, why = await self._leave.create(task)
         message = self._reaches.visible_why(why, call.access, record).message
-        if record.state == State.REJECTED:  # the machine's next question is decided again
+        if record.state == State.REJECTED:  # so the machine's next request is decided anew
             with suppress(NotFound):
                 await self._leave.end(task.id, task.owner)
         if record.state == State.GRANTED:

@@ -113,7 +113,7 @@ class Activation:
             return await self._say(subject, running, record, step.why)
         if not running.number:
             return None
-        # A host that died lately is still called ready: each has to have reported since.
+        # Instances of a host that died lately are still called ready: each instance has to have reported since.
         if silent := await self._effects.silent(subject, step.instances):
             location, name = min(silent)
             more = f" and {len(silent) - 1} more" if len(silent) > 1 else ""
@@ -199,7 +199,7 @@ class Activation:
         if answer.granted:
             if running.number and not record.order_begin_unix_ms:  # a repair is no order
                 record.order_begin_unix_ms = self._effects.controller.clock.wall_ms()
-            record.at_most = 0  # whatever was in the way of more may be gone
+            record.at_most = 0  # what kept the batch small may be gone
             put_off = [key for key in keys_of(record.put_off) if key not in batch]
             del record.put_off[:]
             record.put_off.extend(messages_of(put_off))

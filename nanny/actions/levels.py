@@ -34,7 +34,7 @@ class Level(enum.StrEnum):
 
 
 Judge = Callable[[instance_pb2.Instance | None, str], Level | None]
-"""An instance (None: HQ has none) and a snapshot; None: the action has nothing to do with it."""
+"""Judges an instance (None: HQ has none) for a snapshot; returns None if the action leaves it alone."""
 
 
 def _generate(instance: instance_pb2.Instance | None, snapshot: str) -> Level:

@@ -10,7 +10,7 @@ from nanny.automaton.states import ACTIONS, Action, Current, Target
 
 @dataclass(frozen=True, slots=True)
 class SnapshotState:
-    """One tuple.
+    """The tuple of one snapshot: its current state, its target, and what goes with them.
 
     Attributes:
         fill: its revisions are already in HQ as CREATED (the flag `fill_pods_configuration`).

@@ -58,4 +58,4 @@ def _shows(state: SnapshotState) -> ServiceState:
     shows = SHOWS[state.current]
     return (
         ServiceState.ONLINE if state.overrides and shows is ServiceState.OFFLINE else shows
-    )  # else it cannot be stopped
+    )  # as Offline it could not be stopped

@@ -84,7 +84,7 @@ def _in_batch(policy: Policy, stages: Stages, progress: RolloutProgress, stalled
     if missing := batch.intersection(keys_in(stages, *NOT_SWITCHED)):
         return Switch(tuple(sorted(missing)))
     if away := sorted(batch.intersection(keys_in(stages, Stage.AWAY))):
-        # Switched or not, it may be down: another batch could take one too many.
+        # Switched or not, these may be down: another batch could take one too many.
         where = sorted({location for location, _ in away})
         waits = f"waits for location {', '.join(where)}, which does not answer (it has {format_keys(away)})"
         return Wait(f"{waits}; {policy.go_on_without(where)}")

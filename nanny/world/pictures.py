@@ -91,7 +91,7 @@ class LocationView:
 
 
 class ServiceView:
-    """One service everywhere.
+    """One service in all locations.
 
     Attributes:
         seen: by location.

@@ -23,7 +23,7 @@ class NoReading(Exception):
 
 
 class NoAnswer(NoReading):
-    """It does not answer at all, which takes up to 5 s to find out."""
+    """A Prometheus does not answer at all, which takes up to 5 s to find out."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,14 +24,14 @@ def redacted_host(host: Host) -> Host:
     shown.CopyFrom(host)
     shown.ClearField("bmc")
     for doing in [getattr(shown, lane) for lane in ("operation", "dns_operation") if shown.HasField(lane)]:
-        doing.ClearField("message")  # an executor's
+        doing.ClearField("message")  # an executor wrote it
         for name in ("output", "handle", "before"):
             doing.intent.ClearField(name)
         _redact_tasks([*doing.task, *doing.old_task])
     for over in shown.history:
         over.ClearField("message")
         over.ClearField("output")
-    if shown.status == HOST_STATUS_DEAD and ": " in shown.status_reason:  # behind it are a CMS's words
+    if shown.status == HOST_STATUS_DEAD and ": " in shown.status_reason:  # after the colon are a CMS's words
         shown.status_reason = f"{shown.status_reason.partition(': ')[0]}: {REJECTED}"
     return shown
 

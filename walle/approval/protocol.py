@@ -195,7 +195,7 @@ PREFIX: Final = "wall-e.cms."
 
 @dataclass(frozen=True, slots=True)
 class CmsEvent:
-    """One call.
+    """One call of a CMS.
 
     Attributes:
         host: the CMS's name, derived from its URL.

@@ -37,7 +37,7 @@ def combine(verdicts: Iterable[Verdict]) -> Verdict:
 
 
 def tasks_for(installation: str, operation_id: str, step: int, kind: OperationKind, cms: Sequence[Cms]) -> list[Task]:
-    """One per CMS that knows this kind of operation. Each CMS gets its own id."""
+    """One task per CMS that knows this kind of operation, each with an id of its own."""
     prefix = id_prefix(installation)
     return [
         Task(id=f"{prefix}{operation_id}-{step}-{index}", cms=one.url)
@@ -153,7 +153,7 @@ def _opening_ms(task: Task, opens_in_s: int, now_ms: int) -> int:
 
 def task_after_loss(task: Task) -> Task:
     """The task after its CMS said that it does not know it: it is created again."""
-    # When its calendar opens stays: time spent waiting for that is not the work's.
+    # `opens_ms` stays: time spent waiting for a calendar does not count as the work's.
     return Task(
         id=task.id, cms=task.cms, message="the CMS lost it", verdict=VERDICT_UNSPECIFIED, opens_ms=task.opens_ms
     )

@@ -28,7 +28,7 @@ _EVERY_NODE: Final = Patterns(["*"])
 
 
 class BadAddress(ValueError):
-    """It is not an address; the message says what one is."""
+    """A text is not an address; the message says how to write one."""
 
 
 class Address(NamedTuple):
@@ -39,7 +39,7 @@ class Address(NamedTuple):
 
     @property
     def ip(self) -> IpAddress | None:
-        """None: it is a name."""
+        """The host as an IP address; None: it is a name."""
         try:
             return ipaddress.ip_address(self.host)
         except ValueError:

@@ -112,7 +112,7 @@ class Handling:
         }
         if what is None or what not in handlers:
             raise UnreadableEvent(f"order {what} is of a kind that this version does not know: upgrade it")
-        if what != "add_scenario" or order.add_scenario.switch:  # hosts of waves are selected by what is reached
+        if what != "add_scenario" or order.add_scenario.switch:  # for waves only hosts within reach are selected
             self._world.check_reach(change, what, getattr(order, what), order.access)
         if order.may_import:
             self._world.check_reach(change, "import_host", getattr(order, what), order.access)

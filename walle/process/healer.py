@@ -45,7 +45,7 @@ class Healer:
             await self._store.decide(lambda book: stop_waiting(book, name, stopped, self._now()))
         if not self._store.why_nothing_begins():
             await self._consider(name)
-        if _is_busy(self._store.host(name)):  # most of those that fail wait for people or for time
+        if _is_busy(self._store.host(name)):  # most failing hosts only wait, for people or for time
             await self._settle(name)
         host = self._store.host(name)
         if host is None or not host.HasField("operation"):

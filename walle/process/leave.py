@@ -87,7 +87,7 @@ class HostApprovals:
         )
 
     async def _call(self, host: Host, effect: Effect) -> CmsAnswer | None:
-        """None: the CMS does not know the task (any more)."""
+        """Call the CMS; None: it does not know the task (any more)."""
         cms, task = self._parts.cms(host.project, effect.task.cms), effect.task
         try:
             if effect.do is Do.CREATE:

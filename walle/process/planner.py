@@ -186,7 +186,7 @@ def _call_name(effect: Effect) -> str:
 
 
 async def _call(cms: CmsPort, scenario: Scenario, host: ScenarioHost, effect: Effect) -> CmsAnswer | None:
-    """None: the CMS does not know the task (any more)."""
+    """Call the CMS; None: it does not know the task (any more)."""
     try:
         if effect.do is Do.CREATE:
             return await cms.create(request_of(scenario, host, effect.task))

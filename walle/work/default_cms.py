@@ -19,7 +19,7 @@ DEFAULT_MAX_BUSY_HOSTS: Final = 5
 
 
 def dry_run() -> CmsAnswer:
-    """It never rejects."""
+    """The answer to any dry run: the default CMS never rejects."""
     return CmsAnswer(VERDICT_OK)
 
 

@@ -74,7 +74,7 @@ def add_host(book: WalleTransaction, given: Order, world: World, now: Moment, kn
     state = HOST_STATE_FREE if order.preordered else order.state or HOST_STATE_ASSIGNED
     tells = _membership_rule(_adding(order), state)
     host = identify(Host(name=order.host, project=order.project), machine)
-    # It is in use only once the CMSs have agreed.
+    # The host is in use only once the CMSs have agreed.
     host.state, host.status = HOST_STATE_FREE if tells.operation else state, HOST_STATUS_READY
     if tells.operation:
         _begin(host, project, tells, given.by, "added", world, now, ignore_cms=order.ignore_cms)

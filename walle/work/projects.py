@@ -148,7 +148,7 @@ def _check_sizes(project: Project, before: Project) -> None:
 
 def _check(project: Project, before: Project) -> None:
     _check_sizes(project, before)
-    stored = {cms.url for cms in before.cms}  # tasks name these
+    stored = {cms.url for cms in before.cms}  # tasks name CMSs by these
     for cms in project.cms:
         _check_cms(cms)
         cms.url = cms.url if cms.url in stored else _spelling(cms.url)

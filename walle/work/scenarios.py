@@ -138,7 +138,7 @@ def steer_scenario(book: WalleTransaction, order: SteerScenarioRequest, by: str,
     event = _STEERED[order.steering]
     if not kind_traits(scenario.kind).in_waves or not is_possible(scenario, event):
         raise Refused(f"scenario {scenario.id}: it cannot be {event.value} now ({scenario.message})")
-    for wanted in scenario.host:  # they are released by waves.py, some at a time
+    for wanted in scenario.host:  # waves.py releases the hosts, some at a time
         if progress_of(wanted) is Progress.FAILED and event is not ScenarioEvent.PAUSED:
             if event is ScenarioEvent.CONTINUED:
                 wanted.accepted = True

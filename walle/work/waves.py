@@ -50,8 +50,8 @@ from wallepb.v1.project_pb2 import (
 )
 from wallepb.v1.service_pb2 import StartOperationRequest
 
-HOSTS_IN_STEP: Final = 20  # of a transaction: each is some records, and so is the scenario
-RETURN_MS: Final = 900_000  # a host that is not back this long after its work has failed
+HOSTS_IN_STEP: Final = 20  # in one transaction: each has some records, and so has the scenario
+RETURN_MS: Final = 900_000  # a host has failed if it is not back this long after its work
 _OPEN: Final = (SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
 _HELD: Final = (Progress.WORKING, Progress.RETURNING, Progress.FAILED)
 # Of one host: many hosts are in one record, which has a bound.
@@ -178,7 +178,7 @@ def _go_on(book: WalleTransaction, name: str, world: World, now: Moment, hq: HqV
         return []
     for one in scenario.host:
         if one.ready_before and one.outcome and not _is_watched(one, now.ms):
-            del one.ready_before[:]  # it was judged
+            del one.ready_before[:]  # the host was judged
     notices = _begin_wave(book, scenario, world, hq) if scenario.stage == SCENARIO_STAGE_WORKING else []
     put_scenario(book, scenario)
     return notices
@@ -247,7 +247,7 @@ def _finish(scenario: Scenario) -> list[Notice]:
     failed = [part for part in parts_of(scenario) if part.progress in (Progress.FAILED, Progress.ACCEPTED)]
     skipped = [part for part in parts_of(scenario) if part.progress is Progress.SKIPPED]
     text = f"failed: {list_problems(failed) or 'none'}" + (f"; not done: {list_problems(skipped)}" if skipped else "")
-    # All go back to automation, those that failed as well.
+    # All hosts go back to automation, those that failed as well.
     scenario.stage, scenario.ending = SCENARIO_STAGE_RETURNING, SCENARIO_STAGE_FINISHED
     scenario.message = f"done; {text}"
     if not failed:
