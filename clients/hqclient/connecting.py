@@ -117,6 +117,7 @@ def _speaks_tls(address: str) -> bool:
     """Whether the address answers a TLS handshake. Nothing else is sent, so a stranger learns nothing."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.sslsocket_class = _ClosedIfReset
     try:
         with _open(address) as plain, context.wrap_socket(plain):
             return True

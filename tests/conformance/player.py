@@ -153,7 +153,7 @@ class Player:
             if found[name] != str(wanted[name] or ""):
                 raise ScenarioFailed(f"at {step}: the watch came with {name} {found[name]!r}")
         waited = stream.at - min(began, before.at if before else began)
-        if waited < wanted.get("not_before_s", 0):
+        if "not_before_s" in wanted and waited < wanted["not_before_s"]:
             raise ScenarioFailed(f"at {step}: the watch came after {waited:.3f} s")
 
     # --- files and identities ---------------------------------------------------------------------------------

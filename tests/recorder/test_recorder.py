@@ -80,6 +80,12 @@ async def events(history: HistoryServiceStub, wanted: int, **which: Any) -> list
             await asyncio.sleep(0.1)
 
 
+async def follow(history: HistoryServiceStub, hq: Registry) -> None:
+    """Return when everything from now on is an event of its own: what a recorder finds at its start is one."""
+    await hq.put("first", "another")
+    await events(history, 1, instance_id="first")
+
+
 async def until_last(history: HistoryServiceStub, kinds: set[pb.EventKind]) -> list[pb.EventKind]:
     """All kinds of events of web, once the last is one of these. What happens at once may be one event."""
     wanted = 1
@@ -185,6 +191,7 @@ async def test_a_file_system_that_is_full_ends_recording_and_says_so_and_nothing
 @pytest.mark.long
 async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
+        await follow(history, hq)
         for number in range(3):
             await hq.put(f"web-{number}")
         await events(history, 6, service_id="web")
@@ -254,9 +261,10 @@ async def hqctl(*words: str) -> tuple[int, str, str]:
 @pytest.mark.long
 async def test_people_ask_by_hqctl(tmp_path: Path, hq: Registry) -> None:
     async with recorder_process(tmp_path, hq) as recorder:
-        await hq.put("web-1")
         async with aio.insecure_channel(recorder.grpc) as channel:
-            await events(HistoryServiceStub(channel), 2, instance_id="web-1")
+            await follow(history := HistoryServiceStub(channel), hq)
+            await hq.put("web-1")
+            await events(history, 2, instance_id="web-1")
         code, out, _ = await hqctl("history", "events", "web", "--since", "5m", "--recorder", recorder.grpc)
         assert code == 0
         assert re.search(r"created +web-1 +web +node-web-1", out), out

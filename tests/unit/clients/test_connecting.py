@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import os
 import random
+import select
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -30,7 +33,7 @@ from federated.locations.location import Location
 from hq.keys import HqKeys
 from hqcli.exits import Exit
 from hqclient.client import Client, ClientSettings
-from hqclient.connecting import NOT_GRPC, why_unreachable
+from hqclient.connecting import NOT_GRPC, _speaks_tls, why_unreachable
 from hqclient.credential_files import CredentialFiles
 from hqclient.credentials import Credentials
 from hqclient.errors import HqApiError
@@ -118,6 +121,27 @@ def test_without_tls_each_cause_is_told() -> None:
     assert why_unreachable("127.0.0.1:1", PLAIN) == "nothing listens there: start it, or check the port"
     assert why(http1, PLAIN) == NOT_GRPC
     assert why(http2, PLAIN) == ""
+
+
+@pytest.mark.parametrize("of_tls", [True, False])
+def test_no_socket_is_left_open_if_the_connection_is_reset_before_the_handshake(
+    monkeypatch: pytest.MonkeyPatch, authority: Authority, *, of_tls: bool
+) -> None:
+    def reset_socket(_: str) -> socket.socket:
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            stream = socket.create_connection(listener.getsockname())
+            other, _address = listener.accept()
+        other.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # reset, not closed
+        other.close()
+        select.select([stream], [], [])
+        return stream
+
+    monkeypatch.setattr("hqclient.connecting._open", reset_socket)
+    if of_tls:
+        assert "hangs up" in why_unreachable("127.0.0.1:1", CredentialFiles(ca=str(authority.cert)))
+    else:
+        assert not _speaks_tls("127.0.0.1:1")
+    gc.collect()  # whatever is found open makes the test fail
 
 
 @contextmanager
