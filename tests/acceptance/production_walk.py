@@ -140,7 +140,7 @@ def test_nothing_that_was_written_is_written_again(operators: Operators) -> None
     assert {path: path.read_bytes() for path in (operators.folder / "ams").rglob("*") if path.is_file()} == before
 
 
-async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operators: Operators) -> None:
+async def test_every_server_answers_only_those_who_may_ask_and_runs_as_a_user_of_its_own(operators: Operators) -> None:
     for address in HQ.values():
         await operators.run_aside(f"ssh root@{address} systemctl enable --now hq-federated hq-gateway@xds")
     for machine, address in HQ.items():
@@ -167,7 +167,7 @@ async def test_every_server_answers_who_may_ask_and_runs_as_its_own_user(operato
     assert [line for line in denied if "spiffe" in line] == []
 
 
-def test_each_command_asks_the_installation_after_its_settings_were_read(operators: Operators) -> None:
+def test_once_operator_env_was_read_each_command_asks_the_installation(operators: Operators) -> None:
     asked = ("hqctl status", "hqctl disruptions", "hqctl get projects", "nanny service list", "walle hosts list")
     operators.run(f". ams/operator.env; {' && '.join(asked)} && hqctl history events hello-1")
 
@@ -291,7 +291,7 @@ async def test_somebody_who_is_revoked_is_refused_at_once_and_let_in_again(opera
     await eventually(is_let_in, 10, "ops/ada to be let in")
 
 
-async def test_a_machine_more_runs_instances_and_one_more_replica(operators: Operators) -> None:
+async def test_one_added_machine_runs_instances_and_another_a_replica(operators: Operators) -> None:
     operators.machines.add("node-2", "10.0.0.12")
     operators.machines.add("hq-4", "10.0.0.4")
     await operators.run_aside("hq init add-node ams node-2=10.0.0.12 && hq init add-node ams hq-4=10.0.0.4 --hq")

@@ -1,4 +1,4 @@
-"""One token of each role, everything on, hostile calls of every method: what is others' stays, and is not shown."""
+"""Hostile calls of every method, with a token of each role: nobody changes or is shown what belongs to others."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ async def shows(replica: ReplicaProcess, ids: set[str]) -> bool:
 
 @SEVERAL
 @pytest.mark.long
-async def test_after_the_store_was_lost_a_backup_brings_back_everything_to_whoever_was_there(
+async def test_a_lost_store_is_restored_from_a_backup_under_running_replicas_watchers_and_agents(
     replicas: Replicas, own_etcd: OwnEtcd, tmp_path: Path
 ) -> None:
     ports = kept_ports()

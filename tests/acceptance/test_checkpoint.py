@@ -1,4 +1,4 @@
-"""A replica that stopped in order goes on from its checkpoint, and shows what one shows that read everything."""
+"""A replica that stopped in order goes on from its checkpoint, and shows the same as one that read everything."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ async def everything(replica: ReplicaProcess) -> list[model.Instance]:
 
 
 @pytest.mark.long
-async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
+async def test_a_restart_reads_what_changed_since_the_checkpoint_which_holds_no_secrets(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     path = tmp_path / "checkpoint"
@@ -70,7 +70,7 @@ async def test_it_goes_on_with_what_changed_meanwhile_and_keeps_no_secrets(
 
 
 @pytest.mark.long
-async def test_history_that_was_compacted_since_is_read_anew_and_a_crash_leaves_what_the_store_can_still_prove(
+async def test_after_a_crash_the_checkpoint_is_still_there_and_if_history_is_compacted_everything_is_read(
     replicas: Replicas, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     path = tmp_path / "checkpoint"

@@ -109,7 +109,7 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(300)
-async def test_trouble_lasts_and_pages_tell_why_how_to_go_back_and_who_blocks(tmp_path: Path) -> None:
+async def test_trouble_lasts_and_pages_tell_its_cause_the_way_back_and_who_blocks_work(tmp_path: Path) -> None:
     async with running_cloud(tmp_path, "--trouble") as cloud:
         await cloud.shows("Ctrl-C stops everything", 200)
         found = re.search(r"^  console +(127\S+)", cloud.output(), re.MULTILINE)

@@ -227,7 +227,7 @@ def output_of(image: Stage, *command: str) -> str:
     return out
 
 
-def test_every_command_of_the_image_runs_as_nobody_over_files_that_nobody_changes(image: Stage) -> None:
+def test_every_command_of_the_image_runs_as_nobody_over_a_read_only_file_system(image: Stage) -> None:
     assert image.user == NOBODY
     assert image.start == ["hq", "serve"]
     assert image.variables["PATH"].startswith("/opt/hq/bin:")

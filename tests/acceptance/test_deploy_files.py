@@ -83,7 +83,7 @@ def test_probes_ask_the_ports_and_paths_that_hq_serves() -> None:
         assert all(values[name.upper()] == f"0.0.0.0:{port}" for name, port in ports.items() if name != "dns-tcp")
 
 
-def test_the_container_file_takes_files_and_starts_commands_that_there_are() -> None:
+def test_the_containerfile_names_only_files_and_commands_that_exist() -> None:
     root, text = DEPLOY.parent, (DEPLOY / "container" / "Containerfile").read_text()
     taken = [*re.findall(r"^COPY (?!--)(\S+)", text, re.MULTILINE), *re.findall(r"-r (\S+)", text)]
     assert len(taken) == 8

@@ -132,7 +132,7 @@ async def test_after_sigkill_no_etcd_remains_and_the_next_start_works(tmp_path: 
 
 
 @pytest.mark.long
-async def test_it_runs_without_any_etcd_in_memory(tmp_path: Path) -> None:
+async def test_hq_dev_runs_in_memory_without_any_etcd(tmp_path: Path) -> None:
     async with dev(tmp_path / "data", "--store", "memory") as replica:
         for command in await replica.serves():
             assert (await run(command))[0] == 0
@@ -142,7 +142,7 @@ async def test_it_runs_without_any_etcd_in_memory(tmp_path: Path) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("flag", ["--grpc", "--http"])
-async def test_an_address_that_others_can_reach_takes_the_word_insecure(tmp_path: Path, flag: str) -> None:
+async def test_an_address_that_others_can_reach_needs_the_flag_insecure(tmp_path: Path, flag: str) -> None:
     serve = f"{sys.executable} -m hq.main serve --etcd 127.0.0.1:1"
     code, out = await run(f"{serve} {flag} 0.0.0.0:0")
     assert code == 2

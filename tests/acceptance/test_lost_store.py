@@ -1,4 +1,4 @@
-"""An etcd that comes back empty looks healthy. Nobody believes a sudden nothing, until somebody says that it is all."""
+"""An etcd that comes back empty looks healthy. Nobody believes that all is gone until an operator says so."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_op
 
 
 @pytest.mark.long
-async def test_discovery_does_not_believe_it_even_if_every_replica_was_started_anew(
+async def test_discovery_does_not_believe_an_empty_store_even_after_every_replica_was_restarted(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd, tmp_path: Path
 ) -> None:
     etcd, addresses = etcd_of_own, kept_addresses()
@@ -166,7 +166,7 @@ async def test_a_restored_backup_is_believed_however_little_it_holds(
 
 
 @pytest.mark.long
-async def test_an_epoch_is_trusted_once_most_agents_report_and_that_is_stored(
+async def test_once_most_agents_report_an_epoch_is_trusted_and_the_trust_is_stored(
     replicas: Replicas, etcd_of_own: EmbeddedEtcd
 ) -> None:
     etcd = etcd_of_own

@@ -18,7 +18,7 @@ PAGE = (ROOT / "docs" / "python.md").read_text()
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-async def test_the_program_of_the_page_prints_what_stands_there(replica: ReplicaProcess) -> None:
+async def test_the_program_of_the_page_prints_what_the_page_shows(replica: ReplicaProcess) -> None:
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-c", PROGRAM.replace("127.0.0.1:7071", replica.grpc)),
         env=environment(),

@@ -132,7 +132,7 @@ async def test_a_damaged_file_is_refused(saved: Saved) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-async def test_interrupted_it_leaves_nothing(saved: Saved, number: signal.Signals) -> None:
+async def test_an_interrupted_rehearsal_leaves_nothing_behind(saved: Saved, number: signal.Signals) -> None:
     await saved.save()
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "hq.main", "restore", "--into-new", str(saved.file)),

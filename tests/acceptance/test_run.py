@@ -99,7 +99,7 @@ def to_its_program(number: signal.Signals, run: Run) -> None:
         *((to_its_program, each) for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)),
     ],
 )
-async def test_however_it_is_ended_nothing_is_left(
+async def test_however_make_run_is_ended_no_process_is_left(
     tmp_path: Path, way: Callable[[signal.Signals, Run], None], number: signal.Signals
 ) -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)  # a run of tests under nohup ignores it, and so would this
@@ -113,7 +113,7 @@ async def test_however_it_is_ended_nothing_is_left(
 
 
 @pytest.mark.long
-async def test_when_the_consoles_port_is_taken_it_says_so_and_ends_all(tmp_path: Path) -> None:
+async def test_if_the_consoles_port_is_taken_make_run_says_so_and_ends_everything(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         async with running(tmp_path, HQ_CONSOLE_HTTP=address) as run:
@@ -152,7 +152,7 @@ async def test_a_recorder_is_started_on_request_and_the_console_asks_it(tmp_path
     ],
     ids=lambda words: words[1] if words[0].startswith("gateways") else "console",
 )
-def test_a_busy_port_is_told_with_a_flag_that_the_command_has(tmp_path: Path, words: tuple[str, ...]) -> None:
+def test_a_busy_port_is_told_with_the_commands_own_flag(tmp_path: Path, words: tuple[str, ...]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         path = os.pathsep.join(str(ROOT / part) for part in ("", "proto", "clients"))

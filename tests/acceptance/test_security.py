@@ -87,7 +87,7 @@ async def eventually_answers(caller: Caller) -> None:
 
 
 @one_etcd
-async def test_a_caller_has_its_rights_at_a_replica_and_through_a_gateway_and_no_others(world: World) -> None:
+async def test_a_caller_has_exactly_its_rights_at_a_replica_and_through_a_gateway(world: World) -> None:
     """One world for all of it: two processes take their time to start."""
     await _the_same_caller_has_the_same_rights_at_a_replica_and_through_a_gateway(world)
     await _a_gateway_lends_its_own_rights_to_nobody(world)
@@ -174,7 +174,7 @@ async def _neither_tokens_nor_keys_nor_descriptors_are_in_any_log(world: World) 
 
 
 @pytest.mark.parametrize("command", ["hq.main serve --etcd 127.0.0.1:1", "federated.main --config {config}"])
-async def test_others_can_reach_it_only_with_tls_and_identities_or_the_word_insecure(
+async def test_a_server_listens_beyond_this_machine_only_with_tls_and_identities_or_the_flag_insecure(
     tmp_path: Path, command: str
 ) -> None:
     files, config = Secured(tmp_path), tmp_path / "gateway.yaml"

@@ -66,7 +66,7 @@ ENDS = {
 @pytest.mark.long
 @pytest.mark.parametrize("why", ENDS)
 @pytest.mark.parametrize("watched", ["grpc", "http"])
-async def test_a_stream_through_a_gateway_ends_with_what_let_it_in(
+async def test_a_stream_through_a_gateway_ends_with_its_callers_token_key_or_rights(
     gateway: Addresses, files: Secured, watched: str, why: str
 ) -> None:
     end, good_for_s, expected = ENDS[why]

@@ -33,7 +33,7 @@ async def health_of(address: str, seen: list[int]) -> None:
 
 
 @pytest.mark.long
-async def test_heartbeats_under_way_are_flushed_and_answered_watches_are_sent_on_and_health_says_so(
+async def test_at_sigterm_health_says_so_heartbeats_are_answered_and_watches_are_sent_elsewhere(
     replicas: Replicas, etcd: SharedEtcd
 ) -> None:
     going = await replicas.start([etcd.endpoint], etcd.prefix)
@@ -71,7 +71,9 @@ async def test_heartbeats_under_way_are_flushed_and_answered_watches_are_sent_on
 
 
 @pytest.mark.long
-async def test_callers_that_go_on_are_turned_away_and_do_not_keep_it(replicas: Replicas, etcd: SharedEtcd) -> None:
+async def test_callers_that_go_on_calling_are_turned_away_and_do_not_delay_the_stop(
+    replicas: Replicas, etcd: SharedEtcd
+) -> None:
     replica = await replicas.start([etcd.endpoint], etcd.prefix, "--grace", "1s")
     async with replica.stub() as stub:
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("a-1")))

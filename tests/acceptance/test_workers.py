@@ -99,7 +99,7 @@ async def test_sigterm_ends_all_workers_in_order(etcd: SharedEtcd, tmp_path: Pat
 
 
 @pytest.mark.long
-async def test_workers_do_not_outlive_the_process_that_minds_them(etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_workers_do_not_outlive_the_process_that_started_them(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)
         workers = workers_of(minder)
@@ -119,7 +119,7 @@ async def test_each_worker_has_pages_of_its_own(etcd: SharedEtcd, tmp_path: Path
 
 
 @pytest.mark.long
-async def test_ports_that_somebody_else_has_are_refused(etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_a_start_on_ports_in_use_is_refused(etcd: SharedEtcd, tmp_path: Path) -> None:
     async with Replicas(tmp_path) as replicas:
         minder = await started(etcd, replicas)
         second = await asyncio.create_subprocess_exec(

@@ -92,7 +92,7 @@ async def test_a_delete_that_hq_surely_did_not_store_is_repeated_elsewhere(clien
     assert [r.calls["DeleteInstance"] for r in replicas] == [1, 1]
 
 
-async def test_a_creation_that_was_stored_but_cut_is_repeated_under_the_same_word(
+async def test_a_creation_that_was_stored_but_cut_is_repeated_under_the_same_request_id(
     client: Client, replicas: Replicas
 ) -> None:
     replicas[0].order("CreateInstance", cut())
@@ -245,7 +245,7 @@ def frozen() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-async def test_a_frozen_replica_costs_no_call_its_time(replicas: Replicas, frozen: str, seed: int) -> None:
+async def test_a_frozen_replica_holds_up_no_call_until_its_deadline(replicas: Replicas, frozen: str, seed: int) -> None:
     replicas[0].stored.put(instance("web-1"))
     patient = ClientSettings(connect_timeout_s=600.0)
     addresses = [frozen, replicas[0].address]

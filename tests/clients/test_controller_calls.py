@@ -115,7 +115,9 @@ def test_a_lost_order_to_nanny_is_given_again(servers: Servers) -> None:
     assert end(nanny, "PutBudget", ORDER, writing=True) == Exit.UNAVAILABLE
 
 
-def test_who_is_away_is_named_with_what_to_do(closed_port: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_controller_that_cannot_be_reached_is_named_with_what_to_do(
+    closed_port: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert end(cms(closed_port), "ListBudgets", pb.ListBudgetsRequest(), writing=False) == Exit.UNAVAILABLE
     why = "nothing listens there: start it, or check the port"
     away = f"hqctl: the CMS at {closed_port} cannot be reached ({why}): name another with --cms or HQ_CMS\n"
@@ -132,7 +134,7 @@ def test_a_token_is_never_sent_to_another_machine_in_plain_text(
     assert "plain text" in capsys.readouterr().err
 
 
-def test_one_command_makes_many_calls(servers: Servers) -> None:
+def test_each_call_of_one_command_has_an_id_of_its_own(servers: Servers) -> None:
     address, answering = servers.answer()
     caller = cms(address)
     for _ in range(20):

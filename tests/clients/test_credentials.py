@@ -1,4 +1,4 @@
-"""Certificates and tokens of clients: renewed from their files, never shown else."""
+"""Certificates and tokens of clients: renewed from their files, and never printed."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Recorded:
         self.steps.append((delta.resync, sorted(id_ for _, id_ in delta.changes)))
 
 
-async def test_of_many_services_over_one_watch_each_handle_is_told_the_steps_of_its_own(
+async def test_over_one_watch_of_many_services_each_handle_is_told_only_the_steps_of_its_own_service(
     replicas: list[FakeReplica],
 ) -> None:
     """Else a program that follows a thousand services goes through each of their steps a thousand times."""
@@ -245,7 +245,9 @@ def use_and_raise(service: Service, error: Exception) -> Endpoint:
     return used[0]
 
 
-async def test_uses_are_counted_and_failures_are_passed_over(history: History, telling: list[TellingReplica]) -> None:
+async def test_uses_are_counted_and_endpoints_that_failed_are_passed_over(
+    history: History, telling: list[TellingReplica]
+) -> None:
     history.write("web-1", "web-2")
     async with discovery(telling).service("web", port="http") as web:
         await web.ready(at_least=2)

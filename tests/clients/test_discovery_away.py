@@ -23,7 +23,7 @@ from tests.clients.telling import History, TellingReplica, as_step
 Code = grpc.StatusCode
 
 
-async def test_it_answers_from_the_last_good_state_and_says_how_old_it_is(
+async def test_discovery_answers_from_the_last_good_state_and_says_how_old_it_is(
     history: History, telling: list[TellingReplica]
 ) -> None:
     history.write("web-1")
@@ -81,7 +81,7 @@ async def test_a_saved_list_from_the_future_is_of_unknown_age_and_never_fresh(
     assert "web.json has a date in the future or none" in caplog.text
 
 
-async def test_a_restart_goes_on_behind_what_was_saved_and_repeats_nothing(
+async def test_a_restart_goes_on_after_the_saved_state_and_repeats_no_change(
     history: History, telling: list[TellingReplica], tmp_path: Path
 ) -> None:
     history.write("web-1")
@@ -122,7 +122,7 @@ async def test_a_directory_that_cannot_be_written_is_no_obstacle(
     assert "would use older addresses" in caplog.text or "cannot be read" in caplog.text
 
 
-async def test_nothing_known_says_so(telling: list[TellingReplica]) -> None:
+async def test_a_handle_that_knows_nothing_yet_says_so(telling: list[TellingReplica]) -> None:
     for replica in telling:
         await replica.stop()
     async with discovery(telling).service("web", port="http") as web:
@@ -150,7 +150,7 @@ async def test_a_refusal_does_not_end_the_watch_for_good(
     assert "HQ refuses the watch" in caplog.text
 
 
-async def test_a_process_that_hq_refuses_leaves_the_newer_file_of_another_alone(
+async def test_a_process_that_hq_refuses_does_not_overwrite_the_newer_file_of_another_process(
     history: History, telling: list[TellingReplica], tmp_path: Path
 ) -> None:
     history.write("web-1")
@@ -170,7 +170,9 @@ async def test_a_process_that_hq_refuses_leaves_the_newer_file_of_another_alone(
 
 
 @pytest.mark.long
-async def test_it_ends_whenever_it_is_left(history: History, telling: list[TellingReplica], tmp_path: Path) -> None:
+async def test_a_handle_can_be_left_at_any_moment(
+    history: History, telling: list[TellingReplica], tmp_path: Path
+) -> None:
     history.write("web-1")
     rng = random.Random(3)
     async with asyncio.timeout(30):

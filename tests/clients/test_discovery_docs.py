@@ -85,7 +85,7 @@ async def free_port() -> int:
 
 
 @pytest.mark.parametrize("example", ["follow.py", "httpx_transport.py"])
-def test_an_example_without_arguments_tells_them(example: str) -> None:
+def test_an_example_without_arguments_says_which_it_takes(example: str) -> None:
     command = (sys.executable, f"examples/discovery/{example}")
     done = subprocess.run(
         command, cwd=ROOT, env=environment(""), capture_output=True, text=True, timeout=60, check=False
@@ -96,7 +96,7 @@ def test_an_example_without_arguments_tells_them(example: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-async def test_the_page_as_written(etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_the_page_runs_as_written(etcd: SharedEtcd, tmp_path: Path) -> None:
     port = await free_port()
     async with Replicas(tmp_path) as replicas:
         hq = await replicas.start([etcd.endpoint], etcd.prefix)

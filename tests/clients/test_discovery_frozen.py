@@ -18,7 +18,7 @@ from tests.support.sample_instances import eventually
 BOOKMARK_S = 5.0
 
 
-def test_one_missing_bookmark_makes_it_stale_and_two_make_it_move() -> None:
+def test_after_one_missing_bookmark_a_list_is_stale_and_after_two_the_watch_moves() -> None:
     assert BOOKMARK_S < DiscoverySettings().stale_after_s <= 1.2 * BOOKMARK_S
     assert 2 * BOOKMARK_S < ClientSettings().watch.silence_limit_s <= 2.4 * BOOKMARK_S
 
@@ -46,7 +46,7 @@ async def watchers(replica: ReplicaProcess) -> int:
 
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
-async def test_it_says_that_it_may_be_behind_and_then_follows_the_healthy_replica(
+async def test_discovery_says_that_it_may_be_behind_and_then_follows_the_healthy_replica(
     etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     async with Replicas(tmp_path) as replicas:

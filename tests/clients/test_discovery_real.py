@@ -183,7 +183,9 @@ async def test_over_restarts_of_real_replicas_no_change_is_lost_or_doubled(two: 
 
 
 @pytest.mark.long
-async def test_away_for_the_whole_start_and_back(etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_with_hq_away_for_the_whole_start_discovery_serves_the_saved_list_until_hq_is_back(
+    etcd: SharedEtcd, tmp_path: Path
+) -> None:
     async with Replicas(tmp_path) as replicas:
         addresses = kept_addresses()
         hq = await replicas.start([etcd.endpoint], etcd.prefix, *addresses)

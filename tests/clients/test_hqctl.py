@@ -142,7 +142,7 @@ async def test_a_delete_whose_outcome_is_unknown_says_so(replica: FakeReplica) -
     assert "may or may not be stored" in done.err
 
 
-async def test_no_server_is_told_in_one_line_and_soon(replica: FakeReplica) -> None:
+async def test_an_unreachable_server_is_told_in_one_line_and_soon(replica: FakeReplica) -> None:
     await replica.stop()
     done = await hqctl(replica.address, "find")
     assert done.code == 5

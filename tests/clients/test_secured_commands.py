@@ -87,7 +87,7 @@ async def test_instancectl_shows_its_certificate_and_reports_for_its_own_node_on
     assert "r1" in told.instance.status.heartbeat
 
 
-async def test_a_supervisor_without_an_identity_is_carried_in_the_name_of_its_node(
+async def test_a_supervisor_without_an_identity_calls_through_the_host_agent_as_its_node(
     replica: Served, files: Secured
 ) -> None:
     shown = files.authority.issue("agent", ["spiffe://hq.test/agent/n1"])

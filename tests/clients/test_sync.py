@@ -74,7 +74,7 @@ async def test_many_threads_call_one_client(replicas: list[FakeReplica]) -> None
     assert [t.name for t in threading.enumerate()].count("hqclient") == 1
 
 
-async def test_a_handle_notifies_who_subscribed_before_it_was_entered(
+async def test_a_handle_notifies_those_who_subscribed_before_it_was_entered(
     history: History, telling: list[TellingReplica]
 ) -> None:
     history.write("web-1", "web-2")
@@ -166,7 +166,9 @@ print("done")
     [_LEFT_OPEN, _FORKED, pytest.param(_CLOSED, marks=pytest.mark.long)],
     ids=["left open", "forked", "closed, and nothing left behind"],
 )
-async def test_the_interpreter_ends(script: str, history: History, telling: list[TellingReplica]) -> None:
+async def test_the_interpreter_ends_whether_clients_were_closed_or_not(
+    script: str, history: History, telling: list[TellingReplica]
+) -> None:
     for replica in telling:
         replica.stored.put(instance("web-1"))
     command = [sys.executable, "-W", "error::ResourceWarning", "-c", script, *(r.address for r in telling)]
@@ -176,7 +178,7 @@ async def test_the_interpreter_ends(script: str, history: History, telling: list
     assert (run.returncode, run.stdout.splitlines()[-1:]) == (0, ["done"]), run.stderr
 
 
-async def test_the_page_as_written(history: History, telling: list[TellingReplica]) -> None:
+async def test_the_page_runs_as_written(history: History, telling: list[TellingReplica]) -> None:
     history.write("shop-1")
     page = (Path(__file__).parents[2] / "docs" / "python-sync.md").read_text()
     script = page.split("```python\n")[1].split("```")[0].replace("127.0.0.1:7071", telling[0].address)
@@ -187,6 +189,6 @@ async def test_the_page_as_written(history: History, telling: list[TellingReplic
     assert run.stdout == "3 instances\n[] LIVE\n", run.stderr  # the replica tells of another service
 
 
-def test_a_process_that_only_imports_it_starts_no_thread() -> None:
+def test_a_process_that_only_imports_the_client_starts_no_thread() -> None:
     text = "import threading, hqclient.sync; print(threading.active_count())"
     assert subprocess.check_output([sys.executable, "-c", text], text=True) == "1\n"

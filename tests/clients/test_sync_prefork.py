@@ -142,7 +142,9 @@ def fetch(url: str) -> str:
         return ""
 
 
-async def test_workers_of_gunicorn_that_share_a_loaded_application(folder: Path, telling: list[TellingReplica]) -> None:
+async def test_gunicorn_workers_that_share_a_loaded_application_find_the_service(
+    folder: Path, telling: list[TellingReplica]
+) -> None:
     (folder / "served.py").write_text(GUNICORN)
     port = quiet_port()
     words = ("gunicorn", "--preload", "--workers", "3", "--bind", f"127.0.0.1:{port}", "served:app")
@@ -157,7 +159,7 @@ async def test_workers_of_gunicorn_that_share_a_loaded_application(folder: Path,
         assert {answer.partition(" ")[2] for answer in answers if answer} == {"web-1 web-1"}
 
 
-async def test_workers_of_celery_prefork(folder: Path, telling: list[TellingReplica]) -> None:
+async def test_celery_prefork_workers_find_the_service(folder: Path, telling: list[TellingReplica]) -> None:
     (folder / "tasks.py").write_text(CELERY.format(folder=folder))
     await asyncio.to_thread(
         subprocess.run,

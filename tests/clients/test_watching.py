@@ -121,7 +121,7 @@ async def test_a_replica_that_dies_does_not_end_the_watch(client: Client, replic
     assert kinds(shown) == [Interrupted, Synced, Changes]
 
 
-async def test_a_watch_waits_for_replicas_that_are_all_gone(client: Client, replicas: Replicas) -> None:
+async def test_a_watch_waits_while_all_replicas_are_gone(client: Client, replicas: Replicas) -> None:
     for replica in replicas:
         await replica.stop()
         replica.watches.append(say(snapshot("a"), synced("t1")))
@@ -166,7 +166,7 @@ async def test_a_watch_ends_with_its_client(client: Client, replicas: Replicas) 
     assert kinds(await waiting) in ([], [Interrupted])
 
 
-async def test_a_watch_starts_over_now_and_then_so_that_nothing_that_was_lost_stays_lost(
+async def test_a_watch_starts_over_now_and_then_which_mends_what_was_lost(
     replicas: Replicas, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(watch, "_RENEWAL_SHARE", 0)  # a snapshot takes no time here, but some

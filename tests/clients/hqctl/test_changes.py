@@ -20,7 +20,7 @@ def folder(tmp_path: Path, service: str) -> Path:
     return tmp_path
 
 
-def test_a_folder_is_applied_and_recursively_what_is_below_it(hqctl: Hqctl, folder: Path, service: str) -> None:
+def test_a_folder_is_applied_and_its_subfolders_only_recursively(hqctl: Hqctl, folder: Path, service: str) -> None:
     assert [line[:2] for line in hqctl("apply", "-f", str(folder)).lines] == [[f"{service}-1", "created"]]
     done = hqctl("apply", "-R", "-f", str(folder))
     assert [line[:2] for line in done.lines] == [[f"{service}-1", "unchanged"], [f"{service}-2", "created"]]
@@ -41,7 +41,7 @@ def test_what_a_list_prints_as_json_can_be_applied(hqctl: Hqctl, service: str) -
     assert [line[1] for line in done.lines] == ["unchanged", "unchanged"], done.err
 
 
-def test_an_instance_that_is_gone_can_be_created_without_its_version(hqctl: Hqctl, folder: Path, service: str) -> None:
+def test_applying_a_deleted_instance_says_to_remove_its_version(hqctl: Hqctl, folder: Path, service: str) -> None:
     file, name = folder / "a.yaml", f"{service}-1"
     hqctl("apply", "-f", str(file))
     file.write_text(hqctl("get", name, "-o", "yaml").out)
@@ -101,7 +101,7 @@ def test_diff_of_something_faulty_exits_with_more_than_1(hqctl: Hqctl) -> None:
     assert "no/slash: id:" in done.err
 
 
-def test_delete_by_options_needs_a_yes_where_nobody_can_be_asked(hqctl: Hqctl, service: str) -> None:
+def test_delete_by_options_needs_the_flag_yes_without_a_terminal(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3"))
     refused = hqctl("delete", "--service", service)
     assert refused.code == 1
@@ -112,7 +112,7 @@ def test_delete_by_options_needs_a_yes_where_nobody_can_be_asked(hqctl: Hqctl, s
     assert hqctl("find", service, "-o", "name").out == f"{service}-1\n{service}-3\n"
 
 
-def test_delete_by_file_and_again(hqctl: Hqctl, service: str) -> None:
+def test_delete_by_file_works_and_a_second_deletion_is_not_found(hqctl: Hqctl, service: str) -> None:
     text = documents(service, "1", "2")
     hqctl("apply", "-f", "-", stdin=text)
     assert hqctl("delete", "-f", "-", stdin=text).code == 0
@@ -203,7 +203,7 @@ def test_what_cannot_be_set_is_refused_before_hq_is_asked(hqctl: Hqctl, words: t
     assert said in done.err
 
 
-def test_hq_says_what_a_weight_may_be(hqctl: Hqctl, service: str) -> None:
+def test_a_weight_out_of_range_is_refused_by_hq(hqctl: Hqctl, service: str) -> None:
     done = hqctl("set", f"{service}-1", "weight=1001")
     assert done.code == 1
     assert "spec.weight: 1001 is out of range" in done.err

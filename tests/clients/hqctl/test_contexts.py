@@ -37,7 +37,7 @@ def test_a_context_can_be_named_for_one_call(run: Run, config: str) -> None:
     assert run("count", "--context", "east", HQ_CONFIG=config, HQ_SERVER="127.0.0.1:1").code == 0
 
 
-def test_a_server_named_otherwise_beats_the_current_context(run: Run, config: str, server: str) -> None:
+def test_a_server_named_by_flag_or_variable_beats_the_current_context(run: Run, config: str, server: str) -> None:
     assert run("count", HQ_CONFIG=config, HQ_SERVER=server).code == 0
     assert run("count", "--server", server, HQ_CONFIG=config).code == 0
 
@@ -50,7 +50,7 @@ def test_contexts_are_listed_and_shown_with_names_of_files_only(run: Run, config
     assert shown.out == f"{Path(config).parent / 'ca.pem'}\n"
 
 
-def test_a_context_that_is_not_there_is_told_with_those_that_are(run: Run, config: str) -> None:
+def test_an_unknown_context_is_refused_with_a_list_of_the_known_ones(run: Run, config: str) -> None:
     done = run("config", "use-context", "west", HQ_CONFIG=config)
     assert done.code == 3
     assert "east, nowhere" in done.err

@@ -79,7 +79,9 @@ def test_leaving_without_a_change_stores_nothing(person: Editor, tmp_path: Path)
         ("echo '{' >> $1", "line"),
     ],
 )
-def test_a_text_that_cannot_be_stored_is_kept_and_named(person: Editor, script: str, told: str) -> None:
+def test_an_edit_that_cannot_be_stored_is_kept_in_a_file_that_the_error_names(
+    person: Editor, script: str, told: str
+) -> None:
     done = person.edit(script)
     assert done.code == 1
     assert told in done.err
@@ -96,7 +98,7 @@ def test_what_somebody_else_changed_meanwhile_is_kept_too(
     assert person.label("tier") == "mine"
 
 
-def test_the_same_field_changed_by_two_is_a_conflict_with_both_to_see(
+def test_a_field_that_two_people_changed_is_a_conflict_that_shows_both_values(
     person: Editor, server: str, service: str, environment: str
 ) -> None:
     theirs = meanwhile(server, f"{service}-1", environment, "s/tier: t1/tier: theirs/; s/node-a/node-b/")
@@ -110,7 +112,7 @@ def test_the_same_field_changed_by_two_is_a_conflict_with_both_to_see(
     assert person.label("tier") == "theirs"
 
 
-async def test_a_conflict_behind_which_nothing_newer_can_be_read_ends_the_edit(
+async def test_a_conflict_after_which_the_newer_version_cannot_be_read_ends_the_edit(
     replicas: list[FakeReplica], client: Client
 ) -> None:
     base = (await client.create(instance("web-1"))).instance

@@ -26,7 +26,7 @@ def one(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1"))
 
 
-def test_each_line_says_its_cluster_and_who_is_missing_is_warned_of(at_gateway: Hqctl, service: str) -> None:
+def test_each_line_has_its_cluster_and_a_warning_names_the_missing_location(at_gateway: Hqctl, service: str) -> None:
     done = at_gateway("find", service)
     assert done.code == 0
     assert done.lines[0][:2] == ["CLUSTER", "INSTANCE"]
@@ -45,13 +45,13 @@ def test_status_shows_the_locations_and_which_is_missing(at_gateway: Hqctl) -> N
     assert "belong to each location" in done.out
 
 
-def test_the_cluster_that_is_meant_can_be_named(at_gateway: Hqctl, service: str) -> None:
+def test_with_the_flag_cluster_only_that_location_is_asked(at_gateway: Hqctl, service: str) -> None:
     done = at_gateway("get", f"{service}-1", "--cluster", "east", "-o", "jsonpath=.meta.cluster")
     assert (done.code, done.out) == (0, "east\n")
     assert at_gateway("find", service, "--cluster", "east").err == ""
 
 
-def test_why_works_and_what_only_a_replica_knows_is_refused_with_the_way_to_it(
+def test_why_works_and_events_are_refused_with_the_address_of_a_replica(
     at_gateway: Hqctl, server: str, service: str
 ) -> None:
     assert at_gateway("why", f"{service}-1", "--cluster", "east").out.startswith(f"{service}-1 has not been reported")
@@ -62,14 +62,14 @@ def test_why_works_and_what_only_a_replica_knows_is_refused_with_the_way_to_it(
 
 
 @pytest.mark.long
-def test_nothing_is_called_done_while_a_location_is_missing(at_gateway: Hqctl, hqctl: Hqctl, service: str) -> None:
+def test_a_wait_is_not_done_while_a_location_is_missing(at_gateway: Hqctl, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = at_gateway("wait", "--service", service, "--timeout", "2s")
     assert done.code == 8
     assert "west did not respond" in done.err
 
 
-def test_lines_of_a_watch_say_whose_they_are(gateway: str, service: str) -> None:
+def test_lines_of_a_watch_name_the_location_of_their_instance(gateway: str, service: str) -> None:
     command = (sys.executable, "-m", "hqctl.main", "--server", gateway, "watch", service)
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -78,7 +78,7 @@ def test_lines_of_a_watch_say_whose_they_are(gateway: str, service: str) -> None
     assert lines == [["is", f"east/{service}-1"], ["synced", "1"]]
 
 
-def test_a_replica_of_another_cluster_does_not_answer_for_the_one_that_is_meant(hqctl: Hqctl, service: str) -> None:
+def test_a_command_for_one_cluster_gets_no_answer_from_a_replica_of_another(hqctl: Hqctl, service: str) -> None:
     commands = (
         *(("get", f"{service}-1"), ("find", service), ("count", service), ("why", f"{service}-1")),
         *(("revision", "show", f"{service}-1"), ("guard", "status"), ("events",), ("quarantine",), ("suspensions",)),

@@ -68,16 +68,16 @@ async def test_what_is_not_there_is_named_and_the_rest_is_shown() -> None:
     assert "web-floor" in told
 
 
-async def test_the_kind_comes_first() -> None:
+async def test_a_kind_that_does_not_come_first_is_refused_with_the_right_order() -> None:
     code, told = await get("-o", "json", "budgets")
     assert (code, "write the kind first: hqctl get budgets" in told) == (2, True)
 
 
-def test_an_instance_may_be_called_like_a_kind() -> None:
+def test_an_instance_may_have_the_name_of_a_kind() -> None:
     assert get_command.make_context("get", ["instance", "budgets"]).params["ids"] == ("budgets",)
 
 
-def test_every_word_names_a_kind_with_a_name_of_its_own_and_others_none() -> None:
+def test_each_known_word_names_a_kind_and_any_other_word_none() -> None:
     for word in WORDS:
         kind = kind_named(word)
         assert kind is not None

@@ -92,7 +92,7 @@ def test_the_order_follows_a_column_or_a_path(hqctl: Hqctl, service: str, by: st
     assert [line[0] for line in hqctl("find", service, "--sort-by", by).lines[1:]][-1] == f"{service}-1"
 
 
-def test_an_order_by_no_column_names_those_there_are(hqctl: Hqctl, service: str) -> None:
+def test_sorting_by_an_unknown_column_names_the_known_ones(hqctl: Hqctl, service: str) -> None:
     done = hqctl("find", service, "--sort-by", "readyness", HQ_SERVER="127.0.0.1:1")  # before anything is asked
     assert (done.code, done.out) == (2, "")
     assert "unknown column readyness" in done.err

@@ -49,7 +49,7 @@ def fallen(nervous: Hqctl, service: str) -> str:
 
 
 @pytest.mark.long
-def test_silent_finds_and_deletes_what_has_a_silent_agent_and_nothing_else(nervous: Hqctl, service: str) -> None:
+def test_the_flag_silent_finds_and_deletes_only_instances_with_a_silent_agent(nervous: Hqctl, service: str) -> None:
     lost, heard = f"{service}-lost", f"{service}-heard"
     for name in ("lost", "heard"):
         nervous("apply", "-f", "-", stdin=documents(service, name, node=f"node-{service}-{name}"))
@@ -65,7 +65,7 @@ def test_silent_finds_and_deletes_what_has_a_silent_agent_and_nothing_else(nervo
 
 
 @pytest.mark.long
-def test_why_tells_since_when_why_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
+def test_why_tells_the_cause_since_when_and_what_to_do_next(nervous: Hqctl, fallen: str) -> None:
     story = nervous("why", fallen).out
     verdict, *rest = story.splitlines()
     assert verdict.startswith(f"{fallen} has been NOT READY since ")
@@ -122,7 +122,7 @@ def test_status_asks_each_server_by_itself(run: Callable[..., Done], server: str
 
 
 @pytest.mark.long
-def test_status_leaves_with_0_where_all_is_well_and_with_1_where_many_are_not_ready(
+def test_status_exits_with_0_if_all_is_well_and_with_1_if_many_are_not_ready(
     run: Callable[..., Done], service: str, tmp_path: Path
 ) -> None:
     with serving(tmp_path / "log", "hq.main", "dev", "--store", "memory", "--cluster", "fresh") as fresh:
@@ -136,7 +136,7 @@ def test_status_leaves_with_0_where_all_is_well_and_with_1_where_many_are_not_re
     assert f"! 2 of 3 instances not ready (1 of them never reported): {service} 2 of 3." in done.out
 
 
-def test_describe_is_the_story_and_the_instance(hqctl: Hqctl, service: str) -> None:
+def test_describe_prints_the_explanation_and_the_instance(hqctl: Hqctl, service: str) -> None:
     name = f"{service}-1"
     hqctl("apply", "-f", "-", stdin=documents(service, "1"))
     done = hqctl("describe", name)
@@ -202,7 +202,7 @@ def test_a_node_is_suspended_listed_and_resumed(hqctl: Hqctl, service: str) -> N
         (("guard", "release", "--reason", "switch", "--by", "a\nb"), "--by"),
     ],
 )
-def test_a_faulty_order_is_refused_in_the_words_that_were_typed(
+def test_a_faulty_order_is_refused_by_the_flag_that_was_typed(
     hqctl: Hqctl, command: tuple[str, ...], flag: str
 ) -> None:
     done = hqctl(*command)
@@ -211,7 +211,7 @@ def test_a_faulty_order_is_refused_in_the_words_that_were_typed(
 
 
 @pytest.mark.long
-async def test_an_order_of_which_nobody_knows_the_outcome_names_the_command_that_shows_it(
+async def test_an_order_with_an_unknown_outcome_names_the_command_that_shows_it(
     run: Callable[..., Done], replicas: list[FakeReplica]
 ) -> None:
     replicas[0].order("SuspendNode", hang)
@@ -221,7 +221,7 @@ async def test_an_order_of_which_nobody_knows_the_outcome_names_the_command_that
     assert "check with `hqctl suspensions`" in done.err
 
 
-def test_a_node_that_nobody_is_on_is_suspended_with_a_warning(hqctl: Hqctl, service: str) -> None:
+def test_a_node_without_instances_is_suspended_with_a_warning(hqctl: Hqctl, service: str) -> None:
     node = f"node-{service}"
     done = hqctl("suspend", node, "--for", "1m", "--reason", "a slip")
     assert done.code == 0
@@ -247,7 +247,7 @@ def test_top_shows_size_readiness_and_churn_of_services(hqctl: Hqctl, service: s
     assert done.lines[1] == [service, "3", "1", "0", "2", "33%", "3", "1"]
 
 
-def test_nothing_in_quarantine_is_said_on_stderr(hqctl: Hqctl) -> None:
+def test_an_empty_quarantine_is_told_on_stderr(hqctl: Hqctl) -> None:
     done = hqctl("quarantine")
     assert (done.code, done.out, done.err) == (0, "", "Nothing is in quarantine.\n")
 
@@ -258,7 +258,7 @@ def test_counts_by_node_are_a_list_in_json(hqctl: Hqctl, service: str) -> None:
     assert items == [{"key": "node-a", "total": 2, "ready": 0, "unknown": 2, "notWanted": 0}]
 
 
-def test_a_count_of_nothing_is_a_number(hqctl: Hqctl, service: str) -> None:
+def test_a_count_of_no_instances_is_zero(hqctl: Hqctl, service: str) -> None:
     assert json.loads(hqctl("count", service, "-o", "json").out)["items"] == [
         {"total": 0, "ready": 0, "unknown": 0, "notWanted": 0}
     ]
@@ -266,7 +266,7 @@ def test_a_count_of_nothing_is_a_number(hqctl: Hqctl, service: str) -> None:
     assert hqctl("count", service, "--no-headers").lines == [["0", "0", "0", "0"]]
 
 
-def test_never_reported_is_shown_as_unknown_not_as_not_ready(hqctl: Hqctl, service: str) -> None:
+def test_an_instance_that_never_reported_is_shown_as_unknown_not_as_not_ready(hqctl: Hqctl, service: str) -> None:
     hqctl("apply", "-f", "-", stdin=documents(service, "1", "2", "3", "4"))
     hqctl("report", f"{service}-1", "r1", "--ready")
     hqctl("report", f"{service}-2", "r1", "--not-ready")

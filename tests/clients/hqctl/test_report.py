@@ -15,7 +15,7 @@ def name(hqctl: Hqctl, service: str) -> str:
     return f"{service}-1"
 
 
-def test_whoever_says_neither_is_asked_for_one_of_both(hqctl: Hqctl, name: str) -> None:
+def test_a_report_needs_either_ready_or_not_ready(hqctl: Hqctl, name: str) -> None:
     done = hqctl("report", name, "r1")
     assert done.code == 2
     assert "--ready or --not-ready" in done.err
@@ -28,7 +28,7 @@ def test_a_revision_that_is_not_there_is_not_found(hqctl: Hqctl, name: str) -> N
     assert "hqctl revision show" in done.err
 
 
-def test_the_reason_for_not_being_ready_is_no_reason_for_being_installed(hqctl: Hqctl, name: str) -> None:
+def test_the_reason_for_not_being_ready_is_not_used_for_installed(hqctl: Hqctl, name: str) -> None:
     assert hqctl("report", name, "r1", "--not-ready", "--reason", "DiskFull").code == 0
     (status,) = json.loads(hqctl("get", name, "--strong", "-o", "json").out)["status"]["revision"]
     assert status["ready"]["reason"] == "DiskFull"

@@ -91,7 +91,7 @@ def two(hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
 
 
-def test_a_wide_table_takes_one_line_per_row_of_a_narrow_terminal_and_has_colours(server: str, service: str) -> None:
+def test_a_wide_table_takes_one_line_per_row_on_a_narrow_terminal_and_has_colours(server: str, service: str) -> None:
     with terminal(80, server, "find", service, "-o", "wide") as one:
         assert one.end() == 0
     lines = re.sub(r"\x1b\[[0-9;]*m", "", one.shown).splitlines()

@@ -54,7 +54,7 @@ async def _delete(server: str, instance_id: str) -> None:
         await client.delete(instance_id)
 
 
-def test_it_ends_when_all_are_ready(hqctl: Hqctl, server: str, service: str) -> None:
+def test_a_wait_ends_when_all_instances_are_ready(hqctl: Hqctl, server: str, service: str) -> None:
     with soon(_report(server, f"{service}-1"), _report(server, f"{service}-2")):
         done = hqctl("wait", "--service", service, "--timeout", "30s")
     assert done.code == 0
@@ -62,7 +62,7 @@ def test_it_ends_when_all_are_ready(hqctl: Hqctl, server: str, service: str) -> 
 
 
 @pytest.mark.long
-def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str) -> None:
+def test_a_wait_that_times_out_names_the_instances_that_are_missing(hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
     done = hqctl("wait", f"{service}-1", f"{service}-2", f"{service}-3", "--timeout", "4s")
     assert (done.code, done.out) == (8, f"{service}-1 ready\n")
@@ -70,9 +70,7 @@ def test_it_gives_up_in_time_and_names_who_is_missing(hqctl: Hqctl, service: str
 
 
 @pytest.mark.long
-async def test_a_wait_that_lost_hq_does_not_report_that_nothing_happened(
-    run: Callable[..., Done], replicas: list[FakeReplica]
-) -> None:
+async def test_a_wait_that_lost_hq_says_so(run: Callable[..., Done], replicas: list[FakeReplica]) -> None:
     replica = replicas[0]
     put = pb.WatchEvent(put=replica.stored.put(instance("web-1")))
     shown = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SNAPSHOT, events=[put], sources=[replica.source()])
@@ -85,11 +83,13 @@ async def test_a_wait_that_lost_hq_does_not_report_that_nothing_happened(
 
 
 @pytest.mark.parametrize("goal", ["gone", "delete"])
-def test_what_is_gone_already_is_gone(hqctl: Hqctl, service: str, goal: str) -> None:
+def test_a_wait_for_an_instance_to_be_gone_ends_at_once_if_it_does_not_exist(
+    hqctl: Hqctl, service: str, goal: str
+) -> None:
     assert hqctl("wait", f"{service}-9", "--for", goal).out == f"{service}-9 gone\n"
 
 
-def test_a_deletion_ends_it(hqctl: Hqctl, server: str, service: str) -> None:
+def test_a_deletion_ends_a_wait_for_an_instance_to_be_gone(hqctl: Hqctl, server: str, service: str) -> None:
     with soon(_delete(server, f"{service}-1")):
         done = hqctl("wait", f"{service}-1", "--for", "gone", "--timeout", "30s")
     assert (done.code, done.out) == (0, f"{service}-1 gone\n")
@@ -108,13 +108,13 @@ def test_a_revision_can_be_waited_for(hqctl: Hqctl, service: str) -> None:
 
 
 @pytest.mark.long
-def test_nothing_is_never_ready(hqctl: Hqctl) -> None:
+def test_a_wait_for_ready_without_a_matching_instance_times_out(hqctl: Hqctl) -> None:
     done = hqctl("wait", "--service", "no-such-service", "--timeout", "4s")
     assert done.code == 8
     assert "no instance matches" in done.err
 
 
-def test_waiting_in_vain_for_an_hq_says_what_became_of_it(run: Callable[..., Done]) -> None:
+def test_a_wait_without_a_reachable_hq_says_why_hq_did_not_respond(run: Callable[..., Done]) -> None:
     done = run("wait", "a", "--timeout", "1s", HQ_SERVER="127.0.0.1:1")
     assert done.code == 8
     assert "HQ did not respond; cannot connect to 127.0.0.1:1: nothing listens there" in done.err
@@ -138,7 +138,7 @@ def of(*clusters: str) -> tuple[pb.Source, ...]:
     return tuple(pb.Source(cluster=cluster) for cluster in clusters)
 
 
-def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
+def test_a_wait_is_not_done_before_the_whole_snapshot_was_shown() -> None:
     awaited = ReachedInstances(Goal().convert("ready", None, None).holds, frozenset())
     assert awaited.apply_item(SnapshotPart((made("web-1", "east"),))) == ["web-1"]
     assert not awaited.is_done()
@@ -146,7 +146,7 @@ def test_a_part_of_a_snapshot_is_not_the_whole() -> None:
     assert awaited.is_done()
 
 
-def test_it_ends_only_when_every_location_of_a_gateway_was_shown() -> None:
+def test_a_wait_ends_only_once_every_location_of_a_gateway_was_shown() -> None:
     awaited = ReachedInstances(Goal().convert("ready", None, None).holds, frozenset())
     awaited.apply_item(Bookmark("", of("east", "west")))
     awaited.apply_item(SnapshotPart((made("web-1", "east"),)))

@@ -81,7 +81,7 @@ def test_in_a_pipe_changed_lines_follow_the_list(capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("rounds", [[Exit.UNAVAILABLE], [[("h1", "ready")], Exit.NOT_ALLOWED]])
-def test_it_ends_where_nobody_answers_at_first_or_the_caller_may_not(rounds: list[Round]) -> None:
+def test_a_watched_list_ends_if_nobody_answers_the_first_time_or_the_caller_is_denied(rounds: list[Round]) -> None:
     with pytest.raises(SystemExit) as ended:
         watch(shown(rounds), lambda _: None)
     assert ended.value.code in (Exit.UNAVAILABLE, Exit.NOT_ALLOWED)

@@ -1,4 +1,4 @@
-"""What runs while instancectl is away: it stays ready. What changes meanwhile: test_drain.py."""
+"""Containers that run on while instancectl is away stay ready. Those that change meanwhile: test_drain.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Limits by the kernel itself: whatever way this machine has, what asks for too much does not get it."""
+"""Limits by the kernel itself, in whatever way this machine has: a program that asks for too much does not get it."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def group(tmp_path: Path) -> Iterator[Path]:
         made.rmdir()
 
 
-async def test_a_group_holds_the_whole_offspring_and_kills_it(group: Path) -> None:
+async def test_a_cgroup_holds_all_descendants_and_kills_them(group: Path) -> None:
     if not (group / "cgroup.kill").exists():
         pytest.skip("this kernel has no cgroup.kill (Linux 5.14)")
     grip = Grip(group=group)

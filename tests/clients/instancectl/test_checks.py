@@ -31,7 +31,7 @@ async def restarts_of(ctl: Ctl) -> int:
 
 
 @pytest.mark.long
-async def test_a_hung_program_is_stopped_and_started_again_though_it_ends_well(
+async def test_a_hung_program_is_stopped_and_started_again_though_it_exits_with_0(
     run_file: RunFile, tmp_path: Path
 ) -> None:
     alive = tmp_path / "alive"
@@ -65,8 +65,8 @@ async def test_a_hung_program_that_is_not_to_be_restarted_has_failed(run_file: R
 
 
 @pytest.mark.long
-async def test_a_startup_check_holds_the_others_back(run_file: RunFile, tmp_path: Path) -> None:
-    """The liveness check would stop it at once."""
+async def test_a_startup_check_holds_the_other_checks_back(run_file: RunFile, tmp_path: Path) -> None:
+    """Else the liveness check would stop the program at once."""
     up, alive = tmp_path / "up", tmp_path / "alive"
     wanted = revision("r1", f"sleep 0.5; touch {alive} {up}; exec sleep 600")
     wanted.container[0].startup_check.CopyFrom(check_that(up, failures=1000))

@@ -30,7 +30,9 @@ async def test_a_crashing_child_is_started_again_with_growing_waits_and_its_exit
     assert "restarting in" in (await ctl.until("r1", "ready", holds=False))["message"]
 
 
-async def test_the_last_lines_of_what_ended_are_told_without_secrets(run_file: RunFile, tmp_path: Path) -> None:
+async def test_the_last_lines_of_a_program_that_ended_are_told_without_secrets(
+    run_file: RunFile, tmp_path: Path
+) -> None:
     (tmp_path / "password").write_text("hunter2\n")
     made = revision(script='seq 30; echo "with $PASSWORD"; printf "\\033[31mred"; exit 7')
     made.secret.add(name="password", provider="files", id="password", environment_variable="PASSWORD")
@@ -111,7 +113,7 @@ async def test_the_stop_script_runs_before_the_signal(run_file: RunFile) -> None
     assert 0 <= text.index("the stop script") < text.index("got TERM")
 
 
-async def test_nothing_is_left_of_a_child_that_forks_even_in_sessions_of_their_own(run_file: RunFile) -> None:
+async def test_no_descendant_of_a_child_is_left_even_in_sessions_of_their_own(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="sleep 601 & setsid sleep 602 & setsid -f sleep 603; wait")))
     await ctl.until("r1", "ready")
     await eventually(lambda: len(ctl.processes()) == 4)
@@ -120,7 +122,7 @@ async def test_nothing_is_left_of_a_child_that_forks_even_in_sessions_of_their_o
 
 
 @pytest.mark.long
-async def test_what_a_child_left_behind_is_gone_before_it_is_started_again(run_file: RunFile) -> None:
+async def test_processes_that_a_child_left_behind_end_before_its_restart(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="setsid sleep 604 & sleep 605 & sleep 0.1; exit 1")))
 
     async def restarted() -> bool:
@@ -145,7 +147,7 @@ async def test_orphans_are_reaped(run_file: RunFile) -> None:
 
 
 @pytest.mark.long
-async def test_a_flood_of_output_costs_bounded_disk_and_no_answers(run_file: RunFile) -> None:
+async def test_a_flood_of_output_costs_bounded_disk_and_delays_no_answer(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="exec yes flood")), "--log-bytes", "100000", "--log-files", "2")
     await ctl.until("r1", "ready")
     logs = ctl.directory / "logs" / "r1"
@@ -252,8 +254,10 @@ async def test_a_server_behind_a_shell_that_never_ends_is_killed_at_the_end_of_t
 
 
 @pytest.mark.long
-async def test_what_a_shell_leaves_behind_that_ends_by_itself_is_still_killed_at_once(run_file: RunFile) -> None:
-    """A program that puts itself into the background has ended: restarted, it would run twice."""
+async def test_processes_that_a_shell_leaves_behind_when_it_ends_by_itself_are_killed_at_once(
+    run_file: RunFile,
+) -> None:
+    """A program that puts itself into the background counts as ended: left alive, it would run twice."""
     ctl = await run_file(instance(with_grace(f'sh -c "{SLOW_SERVER}" & sleep 0.2')))
 
     async def restarted() -> bool:

@@ -65,7 +65,7 @@ def test_run_without_a_source_says_what_to_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("option", ["--log-bytes", "--log-files", "--restart-first", "--restart-max"])
-def test_what_would_fill_the_disk_or_never_pause_is_refused(tmp_path: Path, option: str) -> None:
+def test_options_that_would_fill_the_disk_or_restart_without_a_pause_are_refused(tmp_path: Path, option: str) -> None:
     wanted = str(write(tmp_path / "spec", instance(revision(ready=False))))
     done = run("run", "--file", wanted, "--dir", str(tmp_path / "i"), "--once", option, "0")
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""What stops was not ready before: clients have left it. So too if it changed while instancectl was away."""
+"""Before a container stops it is not ready, so clients have left; also if it changed while instancectl was away."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ async def change_container(client: Client) -> None:
         (change_container, "r1", "ContainerNotReady", "r1"),
     ],
 )
-async def test_what_is_not_wanted_any_more_is_not_ready_while_it_still_runs_and_stops_after_the_drain_period(
+async def test_a_container_that_is_no_longer_wanted_is_not_ready_and_stops_after_the_drain_period(
     run_from_hq: RunFile,
     client: Client,
     change: Callable[[Client], Awaitable[None]],
@@ -80,7 +80,7 @@ async def test_what_is_not_wanted_any_more_is_not_ready_while_it_still_runs_and_
 
 
 @pytest.mark.long
-async def test_a_revision_whose_files_change_meanwhile_runs_until_they_are_there_and_drains(
+async def test_a_revision_changed_while_instancectl_was_away_runs_until_its_new_files_are_there_and_drains(
     run_from_hq: RunFile, client: Client
 ) -> None:
     ctl = await run_both(run_from_hq, client, draining("r1"))
@@ -99,7 +99,7 @@ async def test_a_revision_whose_files_change_meanwhile_runs_until_they_are_there
 
 
 @pytest.mark.long
-async def test_what_drains_when_the_supervisor_dies_is_drained_by_its_successor(
+async def test_a_container_that_drains_when_its_supervisor_dies_is_drained_by_the_next_one(
     run_from_hq: RunFile, client: Client
 ) -> None:
     ctl = await run_both(run_from_hq, client, draining("r1"))
@@ -121,7 +121,7 @@ async def test_what_drains_when_the_supervisor_dies_is_drained_by_its_successor(
 
 
 @pytest.mark.long
-async def test_a_container_that_ended_meanwhile_is_not_started_only_to_be_stopped(
+async def test_a_container_that_ended_while_instancectl_was_away_is_not_started_only_to_be_stopped(
     run_from_hq: RunFile, client: Client
 ) -> None:
     both = draining("r1")
@@ -135,9 +135,7 @@ async def test_a_container_that_ended_meanwhile_is_not_started_only_to_be_stoppe
 
 
 @pytest.mark.long
-async def test_a_revision_that_should_be_created_only_is_removed_from_the_node(
-    run_from_hq: RunFile, client: Client
-) -> None:
+async def test_a_revision_with_target_created_is_removed_from_the_node(run_from_hq: RunFile, client: Client) -> None:
     ctl = await run_both(run_from_hq, client, revision("r1"))
     created = revision("r2")
     created.target = model.REVISION_TARGET_CREATED

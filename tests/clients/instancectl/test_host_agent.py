@@ -53,7 +53,7 @@ async def three(new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Pat
 
 
 @pytest.mark.long
-async def test_a_node_is_one_connection_one_watch_and_one_call_for_all_reports(
+async def test_a_node_uses_one_connection_one_watch_and_one_call_for_all_reports(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:
     async with host_agent(hq, socket) as agent, three(new_ctl, client, hq, socket) as ctls:

@@ -73,7 +73,7 @@ async def test_a_node_that_is_powered_up_begins_in_one_call(hq: RecordingHq, age
     assert len(hq.asked["BeginReportings"]) == 1
 
 
-async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
+async def test_the_refusal_of_an_item_reaches_its_own_supervisor_in_hqs_words(
     hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     errors = {
@@ -96,7 +96,7 @@ async def test_a_refused_item_is_its_own_supervisors_and_in_hqs_words(
     assert told[2].nothing_stored
 
 
-async def test_a_message_that_no_call_could_list_spoils_nothing_for_others(
+async def test_a_message_nested_too_deeply_for_a_batch_is_refused_alone(
     hq: RecordingHq, socket: Path, agent: InstanceServiceStub
 ) -> None:
     deep = report("evil").SerializeToString() + b"\xfb\x3e" * 100 + b"\xfc\x3e" * 100  # groups, as deep as may be
@@ -131,7 +131,7 @@ async def test_hqs_refusals_keep_their_details(hq: RecordingHq, agent: InstanceS
 
 
 @pytest.mark.parametrize("node", ["node-2", ""])
-async def test_what_is_of_another_node_is_never_asked_for(
+async def test_hq_is_never_asked_for_anything_of_another_node(
     hq: RecordingHq, agent: InstanceServiceStub, node: str
 ) -> None:
     calls = (
@@ -182,14 +182,14 @@ async def test_a_report_without_an_answer_is_not_repeated_and_its_outcome_is_ope
     await eventually(is_told, what="the host agent's word, in a try during which this machine does not stall")
 
 
-async def test_a_caller_that_would_wait_for_hours_holds_up_no_call_for_many(
+async def test_a_batch_has_a_short_deadline_even_if_a_caller_would_wait_for_hours(
     hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     await asyncio.gather(agent.ReportStatus(report("i-1"), timeout=3_600.0), agent.ReportStatus(report("i-2")))
     assert hq.left_s[-1] <= 10.0
 
 
-async def test_a_call_for_many_goes_by_nobodys_request_id_and_others_by_their_callers(
+async def test_a_batched_call_carries_no_callers_request_id_and_a_single_call_does(
     hq: RecordingHq, agent: InstanceServiceStub
 ) -> None:
     mine = (("x-request-id", "mine"),)
@@ -282,7 +282,7 @@ async def test_a_watch_must_name_its_own_instances_and_nothing_else(
     assert (error.reason, error.violations[0].field) == ("INVALID_REQUEST", "filter")
 
 
-async def test_a_watch_names_a_few_instances_since_each_costs_a_look_at_who_may(
+async def test_a_watch_names_at_most_100_instances_since_each_costs_an_authorization_check(
     agent: InstanceServiceStub,
 ) -> None:
     error = await refusal(watch_of(agent, *("i-1",) * 101).read())

@@ -74,7 +74,7 @@ async def test_a_host_agent_that_ends_and_comes_back_loses_no_report_and_stops_n
 
 
 @pytest.mark.long
-async def test_a_supervisor_that_may_goes_directly_after_half_a_timeout_without_a_watch_and_returns(
+async def test_a_supervisor_that_names_a_server_calls_it_directly_while_the_host_agent_is_away(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, socket: Path
 ) -> None:
     await client.create(instance(revision("r1")))

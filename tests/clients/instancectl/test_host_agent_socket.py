@@ -1,4 +1,4 @@
-"""A host agent makes its socket, and takes away nothing else for it."""
+"""A host agent makes its socket, and removes nothing but an old socket for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make_link(path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [make_file, make_link])
-async def test_what_is_no_socket_is_not_taken_away_to_make_one(socket: Path, make: Callable[[Path], None]) -> None:
+async def test_a_file_that_is_no_socket_is_not_removed_to_make_one(socket: Path, make: Callable[[Path], None]) -> None:
     make(socket)
     before = socket.lstat()
     with pytest.raises(OSError, match="not a socket"):
@@ -37,7 +37,7 @@ async def test_what_is_no_socket_is_not_taken_away_to_make_one(socket: Path, mak
     assert socket.lstat() == before
 
 
-async def test_a_lock_that_leads_elsewhere_is_not_followed(socket: Path) -> None:
+async def test_a_lock_file_that_is_a_symbolic_link_is_not_followed(socket: Path) -> None:
     precious = socket.with_name("precious")
     precious.write_text("precious")
     socket.with_name(f"{socket.name}.lock").symlink_to(precious)

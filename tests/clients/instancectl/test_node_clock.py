@@ -91,10 +91,10 @@ def starts(node: NodeProcess) -> int:
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, DAY_S, -HOUR_S, -DAY_S])
-async def test_a_jump_ends_nothing_early_and_holds_nothing_up(
+async def test_a_jump_of_the_clock_ends_nothing_early_and_holds_nothing_up(
     new_node: NewNode, client: Client, tmp_path: Path, jump_s: int
 ) -> None:
-    """Forwards, a long drain and a long back-off go on; backwards, short ones end; beside them nobody notices."""
+    """After a jump forwards a long drain and back-off go on, after one backwards short ones end in time."""
     forwards = jump_s > 0
     wait_ms = LONG_MS if forwards else SHORT_MS
     clock = WallClock(tmp_path / "clock")

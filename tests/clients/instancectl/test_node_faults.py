@@ -97,7 +97,7 @@ async def early_witness(node: NodeProcess, client: Client) -> int:
     return await node.container_pid("early")
 
 
-async def test_programs_that_misbehave(new_node: NewNode, client: Client) -> None:
+async def test_programs_that_misbehave_do_not_disturb_other_instances(new_node: NewNode, client: Client) -> None:
     """A fork bomb, a flood of output, zombies, a hung hook, a stopped process, a broken specification."""
     node = await new_node("--log-bytes", "1000000").start()
     pid = await early_witness(node, client)
@@ -131,7 +131,7 @@ def full_disk(directory: Path) -> Iterator[None]:
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root mounts a file system")
-async def test_a_full_disk_of_one_instance(new_node: NewNode, client: Client) -> None:
+async def test_a_full_disk_of_one_instance_does_not_disturb_the_others(new_node: NewNode, client: Client) -> None:
     node = new_node()
     with full_disk(node.directory / "full"):
         await node.start()
@@ -145,7 +145,9 @@ async def test_a_full_disk_of_one_instance(new_node: NewNode, client: Client) ->
         assert await node.container_pid("early") == pid
 
 
-async def test_hung_mounts_of_many_instances(new_node: NewNode, client: Client, tmp_path: Path) -> None:
+async def test_hung_mounts_of_many_instances_do_not_disturb_the_others(
+    new_node: NewNode, client: Client, tmp_path: Path
+) -> None:
     """A file that never answers a read stands in for a mount whose server is gone."""
     os.mkfifo(tmp_path / "hung")
     node = await new_node("--secrets", f"dead=dir:{tmp_path}").start()

@@ -1,4 +1,4 @@
-"""Instances of a node kept apart: an instance that tries reads nothing of its node, its agent or its neighbours."""
+"""Instances of a node kept apart: a hostile instance reads nothing of its node, its agent or its neighbours."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def attack(node: NodeProcess, victim: int, secrets: Path) -> str:
 
 @pytest.mark.long
 @pytest.mark.parametrize("runtime", RUNTIMES)
-async def test_an_instance_that_tries_reads_nothing_of_others(
+async def test_a_hostile_instance_reads_nothing_of_others(
     new_node: NewNode, client: Client, secrets: Path, runtime: str
 ) -> None:
     node = await new_node("--secrets", f"files=dir:{secrets}", "--runtime", runtime).start()
@@ -108,7 +108,7 @@ async def test_an_instance_that_tries_reads_nothing_of_others(
 
 
 @pytest.mark.long
-async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_node: NewNode, client: Client) -> None:
+async def test_a_service_keeps_its_one_user_which_no_other_service_ever_gets(new_node: NewNode, client: Client) -> None:
     node = await new_node("--uids", "300000-300009").start()
     for service, instance_id in (("a", "a-1"), ("a", "a-2"), ("b", "b-1")):
         made = of_service(service, instance_id=instance_id)
@@ -133,7 +133,9 @@ async def test_a_service_has_one_user_that_is_kept_and_never_given_again(new_nod
 
 
 @pytest.mark.long
-async def test_root_only_by_leave_and_scripts_and_checks_as_the_same_user(new_node: NewNode, client: Client) -> None:
+async def test_a_service_runs_as_root_only_if_allowed_and_its_scripts_and_checks_as_the_same_user(
+    new_node: NewNode, client: Client
+) -> None:
     node = await new_node("--allow-root", "router", "--uids", "300000-300009").start()
     for service in ("router", "web"):
         made = of_service(service, instance_id=service)
@@ -152,7 +154,9 @@ async def test_root_only_by_leave_and_scripts_and_checks_as_the_same_user(new_no
 
 @pytest.mark.long
 @pytest.mark.parametrize("runtime", RUNTIMES)
-async def test_what_requires_isolation_does_not_start_without(new_node: NewNode, client: Client, runtime: str) -> None:
+async def test_a_container_that_requires_isolation_does_not_start_without_it(
+    new_node: NewNode, client: Client, runtime: str
+) -> None:
     node = await new_node("--runtime", runtime, "--uids", "300000-300009").start()
     made = of_service("bank", instance_id="i-1")
     made.spec.revision[0].container[0].isolation = model.ISOLATION_REQUIRED
@@ -171,7 +175,7 @@ async def test_what_requires_isolation_does_not_start_without(new_node: NewNode,
 
 
 @pytest.mark.long
-async def test_a_service_runs_as_a_user_of_the_node_and_keeps_its_files(new_node: NewNode, client: Client) -> None:
+async def test_a_service_that_is_given_a_user_of_the_node_keeps_its_files(new_node: NewNode, client: Client) -> None:
     made = of_service("bank", "id -u >> data/users; exec sleep 600", instance_id="i-1")
     made.spec.revision[0].volume.add(name="data", mount_path="data", persistent=True)
     await client.create(made)
@@ -188,7 +192,7 @@ async def test_a_service_runs_as_a_user_of_the_node_and_keeps_its_files(new_node
     assert users.stat().st_uid == 300100
 
 
-def test_an_allowed_user_is_no_root_and_known() -> None:
+def test_a_user_given_to_a_service_must_exist_and_not_be_root() -> None:
     assert parse_service_user("db=300100").user == ProcessUser(300100, 300100)
     for wrong in ("db=root", "db=0", "db=nobody-has-this-name", "db", "=x"):
         with pytest.raises(BadServiceUser):

@@ -1,4 +1,4 @@
-"""The agent of a node that ends and comes back, again and again: who looks instances up notices nothing."""
+"""The agent of a node ends and comes back, again and again: nobody who looks instances up notices."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ async def is_new(client: Client, instance_id: str, incarnation: int) -> bool:
 
 
 @pytest.mark.long
-async def test_what_ended_for_good_is_not_started_again_and_a_start_hook_that_was_cut_off_is(
+async def test_a_container_that_ended_for_good_is_not_started_again_but_an_interrupted_start_hook_is(
     new_node: NewNode, client: Client
 ) -> None:
     wanted = revision("r1")

@@ -62,8 +62,8 @@ async def until_stored(client: Client, message: str) -> model.RevisionStatus:
 
 
 @pytest.mark.long
-async def test_an_incarnation_that_hq_lost_is_asked_for_again(client: Client) -> None:
-    """The revision was removed and put back before anybody noticed: nobody took our place."""
+async def test_a_reporter_whose_incarnation_hq_lost_asks_for_a_new_one(client: Client) -> None:
+    """The revision was removed and put back before anybody noticed: no other reporter took over."""
     await client.create(instance(revision("r1"), revision("r2", ready=False)))
     heard = Heard()
     async with reporting(client, heard) as reporter:
@@ -77,7 +77,7 @@ async def test_an_incarnation_that_hq_lost_is_asked_for_again(client: Client) ->
 
 
 @pytest.mark.long
-async def test_whoever_is_replaced_by_another_reporter_is_told_once_and_is_silent(client: Client) -> None:
+async def test_a_reporter_that_another_one_replaced_is_told_once_and_falls_silent(client: Client) -> None:
     await client.create(instance(revision("r1")))
     heard = Heard()
     async with reporting(client, heard) as reporter:
@@ -94,7 +94,7 @@ async def test_whoever_is_replaced_by_another_reporter_is_told_once_and_is_silen
 
 
 @pytest.mark.long
-async def test_many_changes_are_few_reports_and_the_last_word_arrives(client: Client) -> None:
+async def test_many_changes_are_sent_in_few_reports_and_the_last_one_arrives(client: Client) -> None:
     await client.create(instance(revision("r1")))
     async with reporting(client, Heard()) as reporter:
         began = time.monotonic()
@@ -106,7 +106,7 @@ async def test_many_changes_are_few_reports_and_the_last_word_arrives(client: Cl
 
 
 @pytest.mark.long
-async def test_a_begin_of_our_own_that_arrives_late_does_not_fence_us(client: Client) -> None:
+async def test_a_reporters_own_begin_that_arrives_late_does_not_fence_it(client: Client) -> None:
     await client.create(instance(revision("r1")))
     heard = Heard()
     async with reporting(client, heard) as reporter:

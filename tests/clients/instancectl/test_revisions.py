@@ -81,7 +81,7 @@ async def test_a_wrong_checksum_is_not_installed_and_names_the_file(run_file: Ru
 
 
 @pytest.mark.long
-async def test_what_has_no_checksum_is_fetched_only_where_that_is_allowed(
+async def test_a_file_without_a_checksum_is_fetched_only_where_that_is_allowed(
     new_node: NewNode, client: Client, files: FileServer
 ) -> None:
     url, checksum = files.add("/f", b"x")
@@ -180,7 +180,7 @@ async def test_a_prepare_script_that_takes_too_long_is_killed_and_named(run_file
 
 
 @pytest.mark.long
-async def test_another_command_restarts_the_container_without_preparing_anew(run_file: RunFile) -> None:
+async def test_a_changed_command_restarts_the_container_without_preparing_anew(run_file: RunFile) -> None:
     def wanted(word: str) -> object:
         made = revision(script=f"echo {word}; sleep 600")
         made.prepare.add(command=["sh", "-c", "echo prepared"])
@@ -193,7 +193,7 @@ async def test_another_command_restarts_the_container_without_preparing_anew(run
     assert ctl.container_log("r1", "prepare") == "prepared\n"
 
 
-async def test_once_prepares_and_exits_and_starts_nothing(new_ctl: NewCtl, tmp_path: Path) -> None:
+async def test_the_flag_once_prepares_and_exits_and_starts_nothing(new_ctl: NewCtl, tmp_path: Path) -> None:
     path = write(tmp_path / "spec", instance(revision()))
     ctl = await new_ctl("ctl", "--file", str(path)).start("--once")
     assert await ctl.wait() == 0
@@ -202,7 +202,7 @@ async def test_once_prepares_and_exits_and_starts_nothing(new_ctl: NewCtl, tmp_p
 
 
 @pytest.mark.long
-async def test_once_fails_if_something_cannot_be_installed(new_ctl: NewCtl, tmp_path: Path) -> None:
+async def test_the_flag_once_fails_if_something_cannot_be_installed(new_ctl: NewCtl, tmp_path: Path) -> None:
     wanted = revision()
     wanted.file.add(name="gone", url=(tmp_path / "gone").as_uri())
     path = write(tmp_path / "spec", instance(wanted))
@@ -222,7 +222,9 @@ async def test_a_directory_is_not_given_to_another_instance(new_ctl: NewCtl, tmp
     assert "belongs to instance i-1" in ctl.log_text()
 
 
-async def test_a_server_that_says_nothing_does_not_hold_up_the_end(run_file: RunFile, files: FileServer) -> None:
+async def test_a_file_server_that_hangs_does_not_hold_up_the_end_of_instancectl(
+    run_file: RunFile, files: FileServer
+) -> None:
     wanted = revision()
     files.hangs = True
     wanted.file.add(name="late", url=f"{files.url}/late")

@@ -62,7 +62,7 @@ async def test_the_default_mode_is_for_the_owner_alone_and_an_owner_may_be_named
         assert (found.st_uid, found.st_gid) == (1234, 1235)
 
 
-async def test_a_mode_that_shows_it_to_everybody_is_refused(run_file: RunFile, kept: Path) -> None:
+async def test_a_mode_that_shows_a_secret_to_everybody_is_refused(run_file: RunFile, kept: Path) -> None:
     wanted = with_secrets()
     wanted.secret[0].file.mode = 0o444
     ctl = await run_file(instance(wanted), "--secrets", f"safe=dir:{kept}")
@@ -72,7 +72,7 @@ async def test_a_mode_that_shows_it_to_everybody_is_refused(run_file: RunFile, k
 
 
 @pytest.mark.long
-async def test_a_missing_secret_is_named_nothing_starts_and_it_is_taken_when_it_comes(
+async def test_a_container_with_a_missing_secret_says_so_and_starts_once_it_is_there(
     run_file: RunFile, kept: Path
 ) -> None:
     (kept / "token").rename(kept / "not-yet")
@@ -85,7 +85,7 @@ async def test_a_missing_secret_is_named_nothing_starts_and_it_is_taken_when_it_
 
 
 @pytest.mark.long
-async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_when_they_can(
+async def test_a_container_is_adopted_while_its_secrets_are_away_and_checked_once_they_are_back(
     run_file: RunFile, kept: Path
 ) -> None:
     wanted = with_secrets()
@@ -107,7 +107,7 @@ async def test_what_runs_is_adopted_while_its_secrets_cannot_be_had_and_checked_
     assert ctl.processes() == []
 
 
-async def test_a_command_gives_values_and_its_failure_shows_none(run_file: RunFile, tmp_path: Path) -> None:
+async def test_a_provider_command_gives_values_and_its_failure_shows_none(run_file: RunFile, tmp_path: Path) -> None:
     command = tmp_path / "provider"
     asked = tmp_path / "asked"
     say = f'echo "{CANARY}-$1-$2"; echo "{CANARY}" >&2; echo "$HQ_SERVICE" > {asked}; test "$1" = db'

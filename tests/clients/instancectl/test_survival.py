@@ -33,7 +33,7 @@ async def test_after_sigkill_the_child_is_adopted_and_not_doubled(run_file: RunF
     assert ctl.processes() == []
 
 
-async def test_a_last_good_copy_that_cannot_be_written_ends_nobody(run_file: RunFile, tmp_path: Path) -> None:
+async def test_a_last_good_copy_that_cannot_be_written_stops_no_instance(run_file: RunFile, tmp_path: Path) -> None:
     (tmp_path / "ctl" / "desired.json").mkdir(parents=True)  # stands for a full disk
     ctl = await run_file(instance(revision()))
     await ctl.until("r1", "ready")
@@ -63,7 +63,7 @@ async def test_an_adopted_child_goes_on_writing_and_is_started_again_when_it_die
 
 
 @pytest.mark.long
-async def test_a_child_that_is_not_wanted_any_more_is_stopped_after_sigkill(run_file: RunFile) -> None:
+async def test_after_sigkill_a_child_that_is_no_longer_wanted_is_stopped(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision("r1")))
     await ctl.until("r1", "ready")
     pid = await ctl.container_pid()
@@ -91,7 +91,7 @@ async def test_a_prepare_script_under_way_at_sigkill_does_not_run_twice(run_file
 
 
 @pytest.mark.long
-async def test_children_are_never_doubled_however_often_and_whenever_it_is_killed(run_file: RunFile) -> None:
+async def test_children_are_never_doubled_however_often_and_whenever_instancectl_is_killed(run_file: RunFile) -> None:
     ctl = await run_file(instance(revision(script="exec sleep 608")))
     socket = ctl.directory / "instancectl.sock"
     for delay_ms in (0, 10, 20, 40, 80):
@@ -121,7 +121,7 @@ async def test_a_second_instancectl_over_the_same_directory_is_refused(run_file:
     assert f"in use by another instancectl already (pid {ctl.pid})" in second.stderr
 
 
-async def test_it_is_a_good_first_process(new_ctl: NewCtl, tmp_path: Path) -> None:
+async def test_instancectl_works_as_pid_1(new_ctl: NewCtl, tmp_path: Path) -> None:
     """In a PID namespace of its own: it runs the container, reaps orphans, and ends in order on SIGTERM."""
     namespace = ("unshare", "--pid", "--fork", "--mount-proc", "--kill-child")
     if subprocess.run((*namespace, "true"), capture_output=True, check=False).returncode:

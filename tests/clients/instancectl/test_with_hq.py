@@ -48,7 +48,7 @@ async def test_the_end_of_a_child_is_reported_within_two_seconds_and_an_orderly_
 
 
 @pytest.mark.long
-async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_is_back(
+async def test_with_hq_away_at_the_start_the_last_good_copy_runs_and_is_reported_once_hq_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
     addresses = kept_addresses()
@@ -69,7 +69,7 @@ async def test_hq_away_at_the_start_the_last_good_copy_is_run_and_told_when_hq_i
 
 
 @pytest.mark.long
-async def test_hq_away_in_the_middle_nothing_stops_and_news_are_told_when_it_is_back(
+async def test_with_hq_away_later_nothing_stops_and_changes_are_followed_once_hq_is_back(
     new_ctl: NewCtl, start_hq: StartHq
 ) -> None:
     addresses = kept_addresses()
@@ -208,7 +208,7 @@ async def test_a_revision_removed_and_put_back_is_reported_again(run_from_hq: Ru
 
 
 @pytest.mark.long
-async def test_silence_is_no_problem_while_nothing_happens(run_from_hq: RunFile, client: Client) -> None:
+async def test_heartbeats_go_on_while_nothing_changes(run_from_hq: RunFile, client: Client) -> None:
     """Heartbeats come as often as HQ asks: here every second."""
     await run_from_hq(instance(revision("r1")))
     await until_ready(client)
@@ -221,7 +221,7 @@ async def test_silence_is_no_problem_while_nothing_happens(run_from_hq: RunFile,
 
 
 @pytest.mark.long
-async def test_what_hq_refuses_is_not_reported_again_at_once(
+async def test_a_report_that_hq_refused_is_not_sent_again_at_once(
     new_ctl: NewCtl, hq: ReplicaProcess, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "spec", instance(revision("r1")))  # HQ does not know it
@@ -235,7 +235,7 @@ async def test_what_hq_refuses_is_not_reported_again_at_once(
 
 
 @pytest.mark.long
-async def test_the_log_says_when_hq_takes_reports_again_and_when_it_is_told_to_end(
+async def test_the_log_says_when_hq_takes_reports_again_and_when_instancectl_stops(
     new_ctl: NewCtl, client: Client, hq: ReplicaProcess, tmp_path: Path
 ) -> None:
     file = write(tmp_path / "spec", instance(revision("r1")))  # HQ does not know it yet

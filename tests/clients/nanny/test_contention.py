@@ -53,7 +53,7 @@ async def two_clients(replica: ReplicaProcess) -> AsyncIterator[tuple[Client, Cl
 
 
 @pytest.mark.long
-async def test_two_uploaders_that_planned_the_same_end_in_one_of_the_two_states_per_instance(
+async def test_two_uploads_of_the_same_instances_leave_each_as_one_of_the_two_described_it(
     replica: ReplicaProcess, client: Client
 ) -> None:
     await carried_out(client, await planned(client, description(COUNT, "v1")))
@@ -92,7 +92,7 @@ async def test_two_uploaders_that_add_revisions_lose_neither(replica: ReplicaPro
 
 
 @pytest.mark.long
-async def test_two_uploaders_that_create_the_same_instances_do_not_replace_unread_ones(
+async def test_two_uploaders_that_create_the_same_instances_keep_each_others_revisions(
     replica: ReplicaProcess, client: Client
 ) -> None:
     async with two_clients(replica) as clients:
@@ -105,7 +105,7 @@ async def test_two_uploaders_that_create_the_same_instances_do_not_replace_unrea
 
 
 @pytest.mark.long
-async def test_two_processes_at_once_both_end_and_nothing_is_mixed(
+async def test_two_upload_processes_at_once_both_end_and_no_instance_is_a_mixture(
     replica: ReplicaProcess, client: Client, tmp_path: Path
 ) -> None:
     files = [written(tmp_path, f"{name}.yaml", description(COUNT, name, drop="others")) for name in "ab"]

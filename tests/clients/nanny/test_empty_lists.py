@@ -39,11 +39,11 @@ def test_an_empty_list_says_what_to_do(words: tuple[str, ...], field: str, text:
 
 
 @pytest.mark.parametrize(("words", "field", "text"), LISTS)
-def test_an_empty_list_is_one_for_programs(words: tuple[str, ...], field: str, text: str) -> None:
+def test_in_json_an_empty_list_is_an_empty_array(words: tuple[str, ...], field: str, text: str) -> None:
     shown = CliRunner().invoke(cli, [*words, "-o", "json"])
     assert json.loads(shown.stdout) == {field: []}
 
 
-def test_walle_says_it_in_place_of_its_table(capsys: pytest.CaptureFixture[str]) -> None:
+def test_walle_prints_one_sentence_in_place_of_an_empty_table(capsys: pytest.CaptureFixture[str]) -> None:
     table([], ("HOST",), "There are no hosts yet.")
     assert capsys.readouterr() == ("", "There are no hosts yet.\n")

@@ -49,7 +49,7 @@ def test_attributes_that_are_not_named_stay_as_they_are(web: Ordered) -> None:
     assert web.record.info == before
 
 
-def test_an_attribute_is_set_back_by_naming_it(web: Ordered) -> None:
+def test_an_attribute_is_set_back_to_its_default_by_naming_it(web: Ordered) -> None:
     run("create", "web", "--replace", "--max-unavailable", "2", "--roll-back", "--set-current-on-activation")
     run("leave-out", "web", "fra")
     run("create", "web", "--replace", "--max-unavailable", "", "--stop-and-show", "--keep-current-on-activation")

@@ -37,7 +37,7 @@ async def held_back(replica: ReplicaProcess) -> AsyncIterator[Proxy]:
 
 
 @pytest.mark.long
-async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
+async def test_an_upload_of_a_thousand_instances_killed_in_the_middle_is_completed_by_the_next(
     replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
     file = written(tmp_path, "web.yaml", description(1000, "v1", secrets=True))
@@ -69,7 +69,7 @@ async def test_a_thousand_instances_killed_in_the_middle_and_run_again(
 
 
 @pytest.mark.long
-async def test_a_replacement_killed_in_the_middle_and_run_again(
+async def test_a_replacement_killed_in_the_middle_is_completed_by_the_next_upload(
     replica: ReplicaProcess, held_back: Proxy, client: Client, tmp_path: Path
 ) -> None:
     first = written(tmp_path, "v1.yaml", description(500, "v1"))
