@@ -72,7 +72,7 @@ def test_an_order_that_began_in_a_window_may_outlast_it_by_the_overrun(began: st
     assert calendar.opening(at(now), ["web"], []).why
 
 
-def test_an_order_that_began_is_stopped_by_a_freeze_and_by_an_overrun_of_nothing() -> None:
+def test_a_freeze_stops_an_order_that_began_and_without_an_overrun_so_does_the_end_of_its_window() -> None:
     began, now = at("2026-11-26T21:30"), at("2026-11-26T23:30")
     frozen = night(freezes=(Freeze(at("2026-11-26T23:00"), at("2026-11-27T23:00"), "year end"),), overrun_s=3600)
     assert not frozen.may_go_on(began, now)
@@ -81,7 +81,7 @@ def test_an_order_that_began_is_stopped_by_a_freeze_and_by_an_overrun_of_nothing
     assert not CalendarRule("none", overrun_s=3600).may_go_on(began, now)  # no windows: nothing to outlast
 
 
-def test_windows_that_touch_have_one_end() -> None:
+def test_windows_that_touch_count_as_one() -> None:
     always = CalendarRule("always", windows=(Window(WEEK, 0, 24 * 60),), margin_s=3600)
     assert opens(always, "2026-11-26T23:30") == "now"
 
@@ -106,7 +106,9 @@ def test_windows_that_touch_have_one_end() -> None:
         (150, 240, "2026-10-25T00:30", "now"),  # 02:30 to 04:00 begins when it is 02:30 first
     ],
 )
-def test_days_on_which_the_clocks_change(begin: int, end: int, now: str, expected: str) -> None:
+def test_windows_open_as_expected_on_days_on_which_the_clocks_change(
+    begin: int, end: int, now: str, expected: str
+) -> None:
     assert opens(night(WEEK, begin, end), now) == expected
 
 
@@ -121,7 +123,7 @@ def test_a_freeze_has_an_end_and_spares_repairs_unless_it_says_otherwise() -> No
     )
 
 
-def test_work_that_two_rules_are_for_needs_both() -> None:
+def test_work_under_two_rules_needs_a_window_of_both() -> None:
     early = CalendarRule("early", service="web", windows=(Window(WEEK, 0, 180),))
     late = CalendarRule("late", project="db", windows=(Window(WEEK, 120, 240),))
     never = CalendarRule("noon", windows=(Window(WEEK, 720, 780),), service="mail")
@@ -135,7 +137,7 @@ def test_work_that_two_rules_are_for_needs_both() -> None:
     assert calendar.opening(now, ["web", "mail"], []) is impossible  # not computed for every task
 
 
-def test_windows_of_two_zones_that_meet_in_summer_only() -> None:
+def test_windows_of_two_zones_may_meet_in_summer_only() -> None:
     berlin = CalendarRule("berlin", windows=(Window(WEEK, 120, 180),), zone="Europe/Berlin")
     utc = CalendarRule("utc", windows=(Window(WEEK, 0, 60),))
     assert meeting([berlin, utc], at("2026-11-26T05:00")).at == at("2027-03-29T00:00")

@@ -81,7 +81,7 @@ async def test_the_page_runs_as_written_and_its_floors_hold(tmp_path: Path) -> N
 @pytest.mark.long
 @pytest.mark.night
 @pytest.mark.timeout(3600)
-async def test_its_floors_hold_in_twenty_runs(tmp_path: Path) -> None:
+async def test_the_floors_of_the_page_hold_in_twenty_runs(tmp_path: Path) -> None:
     for number in range(20):
         folder = tmp_path / str(number)
         folder.mkdir()

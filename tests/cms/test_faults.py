@@ -41,7 +41,7 @@ async def test_no_floor_is_broken_by_leave_whatever_is_killed_paused_or_cut_off(
 @pytest.mark.night
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(("bug", "word"), BUGS_IN_PROCESSES, ids=lambda one: getattr(one, "__name__", one))
-async def test_it_finds_what_is_wrong_in_real_processes(bug: Any, word: str, tmp_path: Path) -> None:
+async def test_the_checker_finds_seeded_bugs_in_real_processes(bug: Any, word: str, tmp_path: Path) -> None:
     run = CmsRun(tmp_path, seed=1, bug=bug.__name__, awaited=word)
     await run.run(120.0)
     assert word in {violation.word for violation in run.broken()}
@@ -76,7 +76,7 @@ def test_the_checker_knows_the_floor_of_brief_work(other: Work, work: Work, blam
     assert [one.promise for one in check([other, work], [BRIEF])] == [FLOOR] * blamed
 
 
-def test_the_checker_blames_what_begins_in_a_freeze_who_waits_too_long_and_whose_ok_is_taken_back_for_ever() -> None:
+def test_the_checker_blames_work_in_a_freeze_long_waits_and_oks_withdrawn_again_and_again() -> None:
     works = [Work("a", ("h0",), 5.0, 6.0), Work("b", ("h0",), 5.0, 6.0, is_exempt=True), Work("c", ("h0",), 9.0, 10.0)]
     assert [one.what[:1] for one in check_calendar(works, [(4.0, 9.0)])] == ["a"]
     asks = [Ask("a", 0.0, 9.0), Ask("b", 0.0, None), Ask("c", 5.0, None, MOST_TAKEN_BACK + 1)]

@@ -52,7 +52,7 @@ async def test_budgets_are_applied_from_yaml_listed_and_deleted(tmp_path: Path) 
 
 
 @pytest.mark.long
-async def test_a_dry_run_says_what_the_request_would_and_a_plan_names_hosts_that_nobody_knows(tmp_path: Path) -> None:
+async def test_a_dry_run_answers_as_the_request_would_and_a_plan_names_unknown_hosts(tmp_path: Path) -> None:
     hosts = tmp_path / "hosts"
     async with service_of(4) as (_, cms):
         ask = ("disruptions", "ask", "--id", "t1", "--reason", "kernel", "--by", "ann")
@@ -76,7 +76,7 @@ async def test_a_bad_budget_is_refused_by_its_field() -> None:
 
 
 @pytest.mark.long
-async def test_why_tells_the_whole_story_and_an_operator_can_end_it(tmp_path: Path) -> None:
+async def test_why_names_the_floor_and_the_holder_and_an_operator_can_extend_or_end_a_task(tmp_path: Path) -> None:
     async with service_of(10) as (_, cms):
         reason = ("--reason", "kernel", "--by", "ann")
         assert (await hqctl(cms, "disruptions", "ask", "h0", "--id", "t1", *reason))[0] == 0
@@ -117,7 +117,7 @@ async def test_a_cms_that_is_away_is_one_line_that_says_how_to_name_it() -> None
 
 
 @pytest.mark.long
-async def test_where_the_cms_is_may_be_said_anywhere_and_by_a_context(tmp_path: Path) -> None:
+async def test_the_address_of_the_cms_may_stand_anywhere_in_a_command_or_in_a_context(tmp_path: Path) -> None:
     config = tmp_path / "config.yaml"
     async with service_of(1) as (_, cms):
         where = f"127.0.0.1:{cms.port}"

@@ -54,7 +54,7 @@ async def test_a_group_of_200_is_granted_and_confirmed_as_one() -> None:
 
 
 @pytest.mark.long
-async def test_who_acts_next_carries_on_with_a_group_before_anything_else_is_decided() -> None:
+async def test_the_next_acting_process_carries_on_with_a_group_before_anything_else_is_decided() -> None:
     async with service_of(10, rules=Rules(settle_s=3600), term_s=1.0) as (made, cms):
         await ask_at_once(cms, ["a", "b"])
         moves = [
@@ -69,7 +69,7 @@ async def test_who_acts_next_carries_on_with_a_group_before_anything_else_is_dec
         await eventually(lambda: states(other) == {"granted"}, 20.0, "what was noted to be stored")
 
 
-async def test_what_another_epoch_has_noted_is_decided_anew() -> None:
+async def test_moves_noted_in_another_epoch_are_decided_anew() -> None:
     async with service_of(10, rules=Rules(settle_s=3600)) as (_, cms):
         await ask_at_once(cms, ["a"])
         order = cms.server.desk.book.tasks["a"].order
@@ -91,7 +91,7 @@ async def test_a_group_that_is_too_large_is_refused_with_the_field(monkeypatch: 
 
 
 @pytest.mark.parametrize("group", ["", "g"])
-async def test_long_tasks_that_are_granted_at_once_are_stored_as_many_as_the_store_takes(group: str) -> None:
+async def test_long_tasks_granted_at_once_are_stored_in_parts_that_the_store_takes(group: str) -> None:
     """Two megabytes of an uploader's tasks, granted by one change of its budget, ended all decisions of the CMS."""
     async with service_of(2, rules=Rules(settle_s=0.2)) as (_, cms):
         budget = {"name": "web", "service": "web"}

@@ -77,7 +77,7 @@ async def test_after_a_new_epoch_of_hq_everyone_must_be_heard_again(scene: Scene
     assert scene.standing()[0] is Standing.AVAILABLE
 
 
-async def test_another_instance_of_the_same_id_must_be_heard_itself(scene: Scene) -> None:
+async def test_another_instance_with_the_same_id_must_be_heard_itself(scene: Scene) -> None:
     scene.synced(said())
     event = pb.WatchEvent(version=8, put=said(uid=2))
     scene.location._take(Changes((event,), "", (source(),)))
@@ -110,14 +110,14 @@ async def test_a_location_that_cannot_be_relied_on_says_why(scene: Scene, item: 
     assert scene.standing()[0] is Standing.UNCERTAIN
 
 
-async def test_a_silent_location_makes_even_the_broken_uncertain(scene: Scene) -> None:
+async def test_a_silent_location_makes_even_broken_instances_uncertain(scene: Scene) -> None:
     scene.synced(said(model.CONDITION_STATUS_FALSE))
     assert scene.standing()[0] is Standing.DOWN
     scene.clock.advance(13)
     assert scene.standing()[0] is Standing.UNCERTAIN
 
 
-async def test_an_interrupted_watch_is_no_knowledge_until_it_goes_on(scene: Scene) -> None:
+async def test_while_a_watch_is_interrupted_its_instances_are_uncertain(scene: Scene) -> None:
     import grpc
 
     scene.synced(said())
@@ -135,7 +135,7 @@ async def test_silence_for_one_and_a_half_intervals_is_uncertain_not_down(scene:
     assert scene.standing()[0] is Standing.UNCERTAIN
 
 
-async def test_of_an_instance_on_a_suspended_node_the_suspension_is_the_reason(scene: Scene) -> None:
+async def test_an_instance_on_a_suspended_node_is_uncertain_with_the_suspension_as_the_reason(scene: Scene) -> None:
     scene.synced(said())
     scene.picture.changes()
     scene.picture.suspend(KEY, True)
@@ -159,7 +159,7 @@ def test_an_instance_that_appears_counts_once_it_was_ready() -> None:
     assert [one.counts for one in (new, starting, ready, broken)] == [False, False, True, True]
 
 
-def test_after_a_restart_what_may_have_been_ready_counts() -> None:
+def test_after_a_restart_instances_that_may_have_been_ready_count() -> None:
     untouched = said(model.CONDITION_STATUS_UNKNOWN)
     rolled = said(model.CONDITION_STATUS_UNKNOWN)
     rolled.meta.modification_time.FromSeconds(60)
@@ -168,7 +168,7 @@ def test_after_a_restart_what_may_have_been_ready_counts() -> None:
     assert found == [False, True, True]
 
 
-def test_what_nobody_wants_ready_does_not_count() -> None:
+def test_an_instance_that_nobody_wants_ready_does_not_count() -> None:
     unwanted = said()
     unwanted.spec.revision[0].target = model.REVISION_TARGET_INSTALLED
     assert not ledger_instance("ams", unwanted, None, is_new=False).counts

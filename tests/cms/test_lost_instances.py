@@ -1,4 +1,4 @@
-"""A roll-out need not count on lost instances, as far as its service lets instances fail; nothing else may."""
+"""A roll-out need not count on lost instances, up to the failures that its service allows; other work must."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_a_number_that_must_stay_ready_stays_whoever_is_lost(floor: str, granted
 
 
 @pytest.mark.parametrize("need", list(Need))
-def test_only_a_repair_that_holds_a_lost_instance_leaves_it_lost(need: Need) -> None:
-    """What planned work keeps away is silent, too: it may not be taken off for a roll-out beside it."""
+def test_a_silent_instance_counts_as_lost_beside_the_repair_that_holds_it_and_no_other_work(need: Need) -> None:
+    """Planned work silences instances, too: those may not be left out for a roll-out beside it."""
     book = ledger(1, held(5, need), roll_out())
     assert bool(decide(book, NOW).changes) is (need is Need.REPAIR)
     book.put_task(roll_out())
@@ -87,7 +87,7 @@ def test_only_a_repair_that_holds_a_lost_instance_leaves_it_lost(need: Need) -> 
     assert decide(book, NOW).changes
 
 
-def test_other_work_counts_on_everybody_and_what_comes_back_is_counted_again() -> None:
+def test_other_work_counts_on_lost_instances_and_one_that_comes_back_is_counted_again() -> None:
     book = ledger(1, Task("reboot", 3, "reboot", hosts=("h0",), need=Need.PLANNED))
     assert not decide(book, NOW).changes
     [ready] = [one for one in book.picture.instances.values() if one.is_silent]
@@ -113,7 +113,7 @@ def test_other_work_counts_on_everybody_and_what_comes_back_is_counted_again() -
 def test_a_location_that_a_roll_out_leaves_out_costs_nothing(
     leave_out: str, certain: list[str], *, is_ready: bool, rule: str, granted: bool
 ) -> None:
-    """Three more instances are there."""
+    """The location has three more instances."""
     book = ledger(0, replace(roll_out(max_failures=0), leave_out=frozenset({leave_out})), rule=rule)
     for number in range(3):
         book.picture.put_instance(Instance(InstanceKey("fra", f"f{number}"), "web", f"f{number}", is_ready=is_ready))
@@ -122,7 +122,7 @@ def test_a_location_that_a_roll_out_leaves_out_costs_nothing(
     assert bool(decide(book, NOW).changes) is granted
 
 
-def test_who_is_lost_in_a_location_that_is_left_out_is_taken_off_once() -> None:
+def test_an_instance_lost_in_a_location_that_is_left_out_is_taken_off_only_once() -> None:
     task = replace(roll_out(max_failures=1), leave_out=frozenset({"fra"}))
     book = ledger(1, task, rule="1")
     lost = Instance(InstanceKey("fra", "f0"), "web", "f0", is_ready=False, is_silent=True)
@@ -149,7 +149,7 @@ def test_why_says_how_many_are_left_out() -> None:
         (None, "", False),
     ],
 )
-def test_silent_is_whom_hq_heard_before_and_hears_no_longer(
+def test_an_instance_is_silent_if_hq_heard_it_before_and_no_longer_does(
     status: model.ConditionStatus | None, reason: str, is_silent: bool
 ) -> None:
     message = model.Instance()
@@ -159,7 +159,7 @@ def test_silent_is_whom_hq_heard_before_and_hears_no_longer(
 
 
 @pytest.mark.parametrize("bound", [True, False])
-async def test_it_counts_only_from_issuers_that_the_settings_name(*, bound: bool) -> None:
+async def test_max_failures_counts_only_from_issuers_that_the_settings_name(*, bound: bool) -> None:
     async with service_of(6, rollout_issuers={"nanny": ()} if bound else {}) as (_, cms):
         picture = cms.server.desk.book.picture
         gone = replace(picture.instances[InstanceKey("ams", "web-5")], is_ready=False, is_silent=True)

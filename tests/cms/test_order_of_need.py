@@ -77,7 +77,7 @@ def test_provisional_planned_work_is_taken_back_by_whole_groups_and_the_repair_i
 
 
 @pytest.mark.parametrize("latest", [0, 1])
-def test_only_as_many_are_taken_back_as_it_takes_the_latest_first(latest: int) -> None:
+def test_only_as_many_oks_as_needed_are_withdrawn_the_latest_first(latest: int) -> None:
     orders = (1, 2) if latest else (2, 1)
     book = ledger(task(orders[0], 0, **PROVISIONAL), task(orders[1], 1, **PROVISIONAL), task(3, 2, need=Need.REPAIR))
     assert events(book) == [TaskChange("t2", TaskEvent.WITHDRAW), TaskChange("t3", TaskEvent.GRANT)]
@@ -90,7 +90,7 @@ def test_nothing_is_taken_back_in_vain() -> None:
     assert events(ledger(held, task(1, 1, **PROVISIONAL), task(2, 2, need=Need.URGENT))) == []
 
 
-def test_who_has_waited_long_keeps_his_ok_and_takes_turns_with_repairs() -> None:
+def test_a_task_that_has_waited_long_keeps_its_ok_and_takes_turns_with_repairs() -> None:
     old = task(1, 1, asked_at=NOW - 3700, **PROVISIONAL)
     assert events(ledger(task(0, 0, state=State.GRANTED), old, task(2, 2, need=Need.REPAIR))) == []
     waits, repair = task(1, 1, asked_at=NOW - 3700), task(2, 2, need=Need.REPAIR)
@@ -99,13 +99,13 @@ def test_who_has_waited_long_keeps_his_ok_and_takes_turns_with_repairs() -> None
     assert events(ledger(waits, repair, most=1)) == [TaskChange("t2", TaskEvent.GRANT)]
 
 
-def test_of_those_that_waited_long_one_has_the_turn_in_a_budget() -> None:
+def test_in_each_budget_one_of_the_tasks_that_waited_long_has_the_turn() -> None:
     old = [task(n, n, asked_at=NOW - 3700) for n in (0, 1)]
     assert [change.task_id for change in events(ledger(*old, task(2, 2, need=Need.REPAIR)))] == ["t0", "t2"]
 
 
-def test_of_those_that_take_nothing_of_a_budget_one_has_the_turn_in_a_limit() -> None:
-    """Hosts that nothing runs on, or nothing that is up: else all of them would go before a repair at once."""
+def test_in_each_limit_one_of_the_tasks_that_take_nothing_of_a_budget_has_the_turn() -> None:
+    """They are for hosts on which nothing runs or is up: else all of them would go before a repair at once."""
     book = ledger(*(task(n, 20 + n, asked_at=NOW - 3700) for n in (0, 1)), task(2, 2, need=Need.REPAIR))
     book.limit(DomainLimits([DomainLimit("hosts", "host", 2)]))
     assert [change.task_id for change in events(book)] == ["t0", "t2"]
@@ -132,15 +132,15 @@ def _depends_on_what_is_silent(book: TaskLedger) -> None:
 
 
 @pytest.mark.parametrize("hopeless", [_names_too_much, _has_no_right, _is_closed, _depends_on_what_is_silent])
-def test_who_cannot_be_granted_has_no_turn(hopeless: Callable[[TaskLedger], None]) -> None:
-    """Else whoever came with it never has one, and starves behind repairs."""
+def test_a_task_that_cannot_be_granted_has_no_turn(hopeless: Callable[[TaskLedger], None]) -> None:
+    """Else a task that came at the same time never has a turn, and starves behind repairs."""
     old = [task(n, n, asked_at=NOW - 3700) for n in (0, 1)]
     book = ledger(*old, task(2, 2, need=Need.REPAIR), most=1)
     hopeless(book)
     assert [change.task_id for change in events(book)] == ["t1"]
 
 
-def test_who_waits_for_what_may_never_end_lets_others_pass_after_ten_minutes() -> None:
+def test_a_task_that_waits_for_an_overdue_one_lets_others_pass_after_ten_minutes() -> None:
     book = ledger(task(0, 0, state=State.GRANTED, overdue_at=NOW - 1), task(1, 1, 2), task(2, 3))
     assert events(book) == []
     for key in book.picture.instances:
@@ -237,7 +237,7 @@ def test_brief_work_leaves_the_ordinary_floor_to_other_work_before_it(state: Sta
 @pytest.mark.parametrize("state", [State.PROVISIONAL, State.GRANTED])
 @pytest.mark.parametrize("need", [Need.PLANNED, Need.REPAIR])
 def test_other_work_on_a_host_under_brief_work_keeps_the_ordinary_floor_too(state: State, need: Need) -> None:
-    """It costs nothing that is not gone already, but is gone for longer. It was offered and withdrawn for ever."""
+    """Its instances are away already, but would be for longer. Such a task was offered and withdrawn for ever."""
     held = [brief(n, n, state=state, confirm=True, asked_at=NOW - 3700) for n in range(4)]
     waits = replace(task(5, 3, need=need, confirm=True), action="redeploy")
     assert events(brief_ledger(*held, waits)) == []
@@ -254,7 +254,7 @@ def test_an_ok_for_a_host_under_brief_work_is_withdrawn_once_the_ordinary_floor_
     assert events(book) == ([TaskChange("t5", TaskEvent.WITHDRAW)] if others == 4 else [])
 
 
-def test_a_hold_past_its_bound_ends_the_allowance_and_withdraws_what_needs_it() -> None:
+def test_an_overdue_hold_ends_the_allowance_of_brief_work_and_withdraws_oks_that_need_it() -> None:
     late = brief(0, 0, state=State.GRANTED, overdue_at=NOW - 1)
     others = [brief(n, n, **PROVISIONAL) for n in (1, 2, 3)]
     changes = events(brief_ledger(late, *others))

@@ -35,7 +35,7 @@ async def test_posting_twice_is_one_task_and_another_content_is_a_conflict() -> 
         assert "different content" in other.body["message"]
 
 
-async def test_a_verdict_names_the_floor_who_holds_who_is_not_ready_and_when_to_ask_again() -> None:
+async def test_a_verdict_names_the_floor_the_holders_the_instances_not_ready_and_when_to_ask_again() -> None:
     async with service_of(10) as (made, cms):
         await budget(cms, "web", "web", minReady="8")
         made.crews["ams"].ready["web-9"] = False
@@ -74,7 +74,7 @@ async def test_after_work_an_instance_counts_again_once_it_was_heard_again() -> 
         await cms.becomes("t2", "ok")
 
 
-async def test_after_a_roll_out_of_instances_what_hq_says_of_them_counts_at_once() -> None:
+async def test_after_a_roll_out_of_instances_hqs_word_on_them_counts_at_once() -> None:
     async with service_of(10) as (made, cms):
         mine = {"id": "t1", "action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "nanny"}
         assert (await cms.call_connect("CreateTask", {"task": mine})).status == 200
@@ -138,7 +138,7 @@ async def test_a_provisional_ok_that_nobody_polls_lapses_and_holds_nothing() -> 
 
 
 @pytest.mark.long
-async def test_who_waits_for_something_broken_lets_others_pass_after_a_while() -> None:
+async def test_a_task_that_waits_for_something_broken_lets_others_pass_after_a_while() -> None:
     async with service_of(4, rules=QUICK) as (made, cms):
         await budget(cms, "web", "web", maxUnavailable="1")
         await made.crews["ams"].add("db-0", "db", "h1")
@@ -152,7 +152,7 @@ async def test_who_waits_for_something_broken_lets_others_pass_after_a_while() -
         assert "later tasks may pass it" in (await cms.call("GET", "/stuck")).body["message"]
 
 
-async def test_what_is_impossible_is_refused_dry_and_waited_for_otherwise() -> None:
+async def test_an_impossible_task_is_rejected_in_a_dry_run_and_waits_otherwise() -> None:
     async with service_of(2) as (made, cms):
         await budget(cms, "web", "web", minReady="2")
         dry = (await cms.ask("t", "h0", path="?dry_run=true")).body
@@ -187,7 +187,7 @@ async def test_a_scale_up_does_not_block_itself() -> None:
         assert (await cms.ask("t", "h0")).body["status"] == "ok"
 
 
-async def test_a_host_that_gains_an_instance_while_it_is_held_holds_that_too() -> None:
+async def test_a_task_also_holds_an_instance_that_its_host_gains_later() -> None:
     async with service_of(10) as (made, cms):
         await budget(cms, "web", "web", maxUnavailable="1")
         assert (await cms.ask("t1", "elsewhere")).body["status"] == "ok"

@@ -105,7 +105,7 @@ async def test_a_record_that_lacks_something_decides_otherwise() -> None:
 
 
 @pytest.mark.long
-async def test_the_recorded_rules_as_other_rules_move_nothing() -> None:
+async def test_a_comparison_with_the_recorded_rules_themselves_moves_nothing() -> None:
     for seed in range(8):
         [record, *_] = await record_of(seed)
         made = compare(lambda record=record: record, OtherRules())  # type: ignore[misc]

@@ -86,8 +86,8 @@ async def test_nobody_asks_without_a_token_and_readers_only_read(tmp_path: Path)
         assert await one.order("operator", "Freeze", {"reason": "drill"}, "CmsAdminService") == 200
 
 
-async def test_what_nobody_may_send_is_not_read(tmp_path: Path) -> None:
-    """Megabytes of JSON are read at once, and everybody waits meanwhile."""
+async def test_a_body_is_not_read_from_a_caller_that_may_not_send_it(tmp_path: Path) -> None:
+    """Megabytes of JSON are parsed in one go, and everybody waits meanwhile."""
     async with guarded(tmp_path) as one:
         for path in ("/v1/pre-reboot", "/v1/steady-state", "/v1.4/tasks"):
             assert (await one.call("", "POST", path, ["not a request"]))[0] == 401
@@ -105,8 +105,8 @@ async def test_tasks_belong_to_who_created_them(tmp_path: Path) -> None:
         assert (await one.call("operator", "DELETE", "/v1.4/tasks/theirs"))[0] == 204
 
 
-async def test_a_page_of_another_site_asks_for_nothing_with_what_its_browser_has(tmp_path: Path) -> None:
-    """A browser shows its certificate to whom a page sends a form, and needs no leave to send JSON as plain text."""
+async def test_a_page_of_another_site_cannot_use_the_certificate_of_its_browser(tmp_path: Path) -> None:
+    """A browser shows its certificate wherever a page sends a form, and sends JSON as plain text without asking."""
     async with guarded(tmp_path) as one:
         plain, own = {"content-type": "text/plain"}, f"https://127.0.0.1:{one.cms.port}"
         for foreign in ("https://evil.example", "null", f"{own}0"):
@@ -122,7 +122,7 @@ async def test_a_page_of_another_site_asks_for_nothing_with_what_its_browser_has
         assert (await one.call("operator", "POST", "/v1.4/tasks", task("t", "h0"), **mine))[0] == 200
 
 
-async def test_how_far_a_role_reaches_is_compared_with_what_a_task_names(tmp_path: Path) -> None:
+async def test_the_scope_of_a_role_is_compared_with_the_hosts_and_instances_of_a_task(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         assert await one.ask("rack-operator", "t", "h0", "ann") == 403
         assert await one.ask("rack-operator", "t", "rack1-7", "ann") == 200
@@ -197,7 +197,7 @@ async def test_only_the_identities_that_are_bound_to_an_issuer_speak_for_it_over
 
 
 @pytest.mark.parametrize(("bound", "value"), [("MOST_BYTES", 20_000), ("MOST_TASKS", 4)])
-async def test_the_tasks_of_one_owner_fill_no_store_and_no_decision(
+async def test_the_tasks_of_one_owner_are_bounded_in_number_and_size(
     bound: str, value: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(f"cms.owner_sizes.{bound}", value)
@@ -215,7 +215,7 @@ async def test_the_tasks_of_one_owner_fill_no_store_and_no_decision(
         await eventually(has_room, 20.0, "room, once a task has ended")
 
 
-async def test_how_many_instances_there_are_is_told_to_who_sees_them(tmp_path: Path) -> None:
+async def test_the_number_of_instances_is_told_only_to_callers_that_see_them_all(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         for who, told in (("admin", 4), ("web-uploader", None)):
             _, answer = await one.call(who, "POST", "/cms.v1.CmsService/GetStatus", {})
@@ -223,7 +223,7 @@ async def test_how_many_instances_there_are_is_told_to_who_sees_them(tmp_path: P
 
 
 @pytest.mark.long
-async def test_nobody_takes_the_ids_that_tasks_of_an_issuer_will_have(tmp_path: Path) -> None:
+async def test_a_task_cannot_take_an_id_that_an_issuer_will_use(tmp_path: Path) -> None:
     """They can be guessed: an uploader of `web` kept `mail` from being rolled out, and a node from rebooting."""
     async with guarded(tmp_path) as one:
         mine = {"action": "roll-out", "instance": [{"location": "ams", "id": "web-0"}], "issuer": "ann"}
@@ -261,7 +261,7 @@ def test_an_issuer_that_nobody_is_bound_to_is_refused_at_the_start_with_the_way_
     }
 
 
-async def test_a_verdict_counts_what_others_hold_and_does_not_name_it(tmp_path: Path) -> None:
+async def test_a_verdict_counts_work_of_others_and_does_not_name_it(tmp_path: Path) -> None:
     async with guarded(tmp_path) as one:
         budget = {"name": "web", "service": "web", "minReady": "3"}
         assert await one.order("admin", "PutBudget", {"budget": budget}) == 200
@@ -280,7 +280,7 @@ async def test_a_verdict_counts_what_others_hold_and_does_not_name_it(tmp_path: 
 
 
 async def test_an_operator_of_some_nodes_is_told_of_others_work_by_number_only(tmp_path: Path) -> None:
-    """Where it asks what would fit, and where a limit of hosts is in its way."""
+    """Both when it asks what would fit, and when a limit of hosts is in its way."""
     files = Secured(tmp_path)
     async with cloud() as made:
         crew = await made.location("ams")
@@ -344,8 +344,8 @@ async def test_a_list_looks_at_no_budget_that_is_not_in_the_way(
         assert len(looked_at) == 4
 
 
-async def test_a_budget_and_windows_have_a_size(tmp_path: Path) -> None:
-    """Those of one service were more than a recorder is sent at once: it followed the CMS no more."""
+async def test_the_size_of_a_budget_and_of_windows_is_limited(tmp_path: Path) -> None:
+    """Those of one service were more than a recorder is sent at once, so that it could not follow the CMS any more."""
     async with guarded(tmp_path) as one:
         names = [f"cluster-{number}-{'x' * 200}" for number in range(100)]
         budget = {"name": "web", "service": "web", "minReady": "1", "cluster": names}
@@ -355,8 +355,8 @@ async def test_a_budget_and_windows_have_a_size(tmp_path: Path) -> None:
         assert await one.order("web-uploader", "PutWindows", {"windows": windows}) == 400
 
 
-async def test_to_end_what_is_not_there_is_no_order(tmp_path: Path) -> None:
-    """Orders are stored in records that all share."""
+async def test_deleting_what_does_not_exist_stores_no_order(tmp_path: Path) -> None:
+    """Orders are stored in records that all callers share."""
     async with guarded(tmp_path) as one:
         for name in ("no-task", "x" * 200_000):
             assert await one.order("web-uploader", "DeleteTask", {"id": name}) == 404
@@ -365,7 +365,7 @@ async def test_to_end_what_is_not_there_is_no_order(tmp_path: Path) -> None:
         assert sum(inbox.ByteSize() for inbox in inboxes.values()) < 10_000
 
 
-async def test_who_asks_for_many_services_is_told_of_the_one_that_it_asks_for(tmp_path: Path) -> None:
+async def test_a_caller_with_rights_for_many_services_is_told_only_of_the_one_that_it_asks_for(tmp_path: Path) -> None:
     """Nanny shows the owners of a service what the CMS says of its batches."""
     files = Secured(tmp_path)
     grant = "  uploader:\n    - {identities: [nanny], services: [web, mail]}\n"

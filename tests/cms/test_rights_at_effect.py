@@ -110,7 +110,7 @@ async def test_a_task_whose_instance_became_another_service_s_is_not_granted_and
         await eventually(lambda: desk.tasks["mine"].state == "granted", 20.0, "it is granted")
 
 
-async def test_what_has_the_id_of_a_deleted_instance_is_not_held_by_who_asked_for_that_one(tmp_path: Path) -> None:
+async def test_a_new_instance_with_the_id_of_a_deleted_one_is_not_held_by_the_old_task(tmp_path: Path) -> None:
     """An uploader took ids that another service would use, asked for leave, and deleted them: that service was held."""
     async with two_of_web(tmp_path) as one:
         desk, key = one.desk, InstanceKey("ams", "web-0")

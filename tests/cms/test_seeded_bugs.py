@@ -258,7 +258,7 @@ BUGS: Final[tuple[Callable[[Patch], None], ...]] = (
 
 @pytest.mark.long
 @pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
-def test_it_is_found(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
+def test_a_seeded_bug_is_found_by_random_histories(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
     bug(monkeypatch)
     for seed in range(_MOST_HISTORIES):
         try:
@@ -273,7 +273,7 @@ def test_it_is_found(bug: Callable[[Patch], None], monkeypatch: Patch) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(("bug", "word"), BUGS_OF_NEED, ids=lambda one: getattr(one, "__name__", one))
-def test_a_day_of_need_finds_it(bug: Callable[[Patch], None], word: str, monkeypatch: Patch) -> None:
+def test_a_day_of_need_finds_a_seeded_bug(bug: Callable[[Patch], None], word: str, monkeypatch: Patch) -> None:
     bug(monkeypatch)
     found = (NeedDay(seed).live().broken() for seed in SEEDS)
     assert word in {violation.word for violation in next((one for one in found if one), [])}

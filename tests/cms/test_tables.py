@@ -43,7 +43,7 @@ def test_a_final_ok_is_never_taken_back() -> None:
     assert {now for (before, _), now in TABLE.items() if before is State.GRANTED} == {State.GRANTED, State.ENDED}
 
 
-def test_polling_never_gives_anything_and_never_takes_it() -> None:
+def test_polling_neither_grants_nor_withdraws() -> None:
     for (before, event), now in TABLE.items():
         if event is TaskEvent.POLL:
             assert (now in HOLDING) == (before in HOLDING)
@@ -80,7 +80,7 @@ def test_shares_round_to_the_safe_side(total: int) -> None:
         assert allowed >= min(1, total) * (percent > 0)
 
 
-def test_a_number_is_that_number() -> None:
+def test_an_amount_without_a_per_cent_sign_is_a_number_of_instances() -> None:
     for total, amount in product(range(6), range(6)):
         assert floor_for(total, min_ready=Amount(amount)) == amount
         assert floor_for(total, max_unavailable=Amount(amount)) == max(0, total - amount)

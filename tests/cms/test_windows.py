@@ -56,7 +56,7 @@ async def put(cms: Cms, windows: dict[str, Any]) -> None:
 async def test_a_freeze_for_ever_of_one_service_keeps_nobody_else_waiting(
     begin: str, end: str, hours: list[Any]
 ) -> None:
-    """One that an uploader of one service set ended every decision of the CMS, and every list of windows."""
+    """Such a freeze, set by an uploader of one service, broke every decision of the CMS and every list of windows."""
     async with service_of(4) as (_, cms):
         await put(cms, {"name": "ever", "service": "web", "hours": hours, "freeze": [freeze_of(begin, end)]})
         waits = (await cms.ask("t1", "h0")).body
@@ -73,7 +73,7 @@ def freeze_of(begin: str, end: str) -> dict[str, str]:
     return {"begin": begin, "end": end, "reason": "always"}
 
 
-async def test_work_waits_for_its_window_says_when_it_opens_and_stands_in_nobodys_way() -> None:
+async def test_work_that_waits_for_its_window_says_when_that_opens_and_stands_in_nobodys_way() -> None:
     async with service_of(4) as (_, cms):
         await put(cms, window("nights", 3, service="web"))
         waits = (await cms.ask("t1", "h0")).body

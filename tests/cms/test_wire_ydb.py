@@ -20,7 +20,7 @@ async def _listed(cms: Cms) -> dict[str, str]:
     return {one["id"]: one["status"] for one in (await cms.call("GET", "")).body["result"]}
 
 
-async def test_the_course_of_its_own_test_of_tasks() -> None:
+async def test_the_steps_of_ydbs_own_test_of_tasks_have_the_same_results() -> None:
     async with service_of(10) as (_, cms):
         assert (await cms.ask("task-5", "h0", action="change-disk")).body["status"] == "ok"
         assert await _listed(cms) == {"task-5": "ok"}
@@ -51,7 +51,7 @@ async def test_a_task_is_answered_with_its_id_hosts_status_and_message() -> None
 
 
 @pytest.mark.parametrize("action", ACTIONS)
-async def test_it_knows_these_actions(action: str) -> None:
+async def test_the_actions_that_ydb_knows_are_taken(action: str) -> None:
     async with service_of(1) as (_, cms):
         assert (await cms.ask("t", "h0", action=action, path="?dry_run=true")).status == 200
 
@@ -118,7 +118,7 @@ async def test_differs_a_later_task_does_not_pass_one_that_waits_for_the_same() 
         await cms.becomes("second", "ok")
 
 
-async def test_differs_an_unknown_host_is_no_error_it_holds_nothing() -> None:
+async def test_differs_a_task_for_an_unknown_host_is_granted_and_holds_nothing() -> None:
     async with service_of(1) as (_, cms):
         assert (await cms.ask("t", "host1", action="prepare")).body["status"] == "ok"
         assert (await cms.ask("u", "host1")).body["status"] == "ok"

@@ -1,4 +1,4 @@
-"""The Go client holds what the suite asks of every client."""
+"""The Go client does what the suite asks of every client."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ pytestmark = [
 ]
 
 
-async def test_the_go_client_holds(tmp_path: Path) -> None:
+async def test_the_go_client_passes_the_suite(tmp_path: Path) -> None:
     for command in (
         ["go", "vet", "./..."],
         ["go", "test", "-race", "./..."],
@@ -64,7 +64,7 @@ async def test_staticcheck_finds_nothing() -> None:
     assert run.returncode == 0, said.decode()
 
 
-async def test_the_page_as_written(tmp_path: Path) -> None:
+async def test_the_page_runs_as_written(tmp_path: Path) -> None:
     """In a module of its own, which names this clone as the page says."""
     page = (ROOT / "docs" / "go.md").read_text()
     program = _PROGRAM % tuple(part.split("```")[0] for part in page.split("```go\n")[1:3])

@@ -1,4 +1,4 @@
-"""Python's clients hold what the suite asks of every client, and the suite notices a client that does not."""
+"""Python's clients do what the suite asks of every client, and the suite notices a client that does not."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def python_async() -> AsyncIterator[ClientProcess]:
 
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-async def test_the_asyncio_client_holds(scenario: Scenario, python_async: ClientProcess) -> None:
+async def test_the_asyncio_client_passes_the_suite(scenario: Scenario, python_async: ClientProcess) -> None:
     assert not await play_one(python_async, scenario)
 
 
@@ -38,13 +38,13 @@ async def python_sync() -> AsyncIterator[ClientProcess]:
 @pytest.mark.long
 @pytest.mark.asyncio(loop_scope="module")
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-async def test_the_synchronous_client_holds(scenario: Scenario, python_sync: ClientProcess) -> None:
+async def test_the_synchronous_client_passes_the_suite(scenario: Scenario, python_sync: ClientProcess) -> None:
     assert not await play_one(python_sync, scenario)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("scenario", SCENARIOS, ids=str)
-async def test_a_client_that_lacks_the_behaviour_fails(scenario: Scenario) -> None:
+async def test_a_client_with_a_flaw_fails_the_suite(scenario: Scenario) -> None:
     client = ClientProcess([sys.executable, "-m", "tests.conformance.python_async", scenario.flaw])
     problem = await play_one(client, scenario, within_s=1.5)
     assert problem, f"nobody noticed the flaw {scenario.flaw}"

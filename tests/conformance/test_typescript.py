@@ -1,4 +1,4 @@
-"""The TypeScript example holds what the suite asks of every client, from `npm ci` and the public .proto files alone."""
+"""The TypeScript example does what the suite asks of every client, from `npm ci` and the public .proto files alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MADE = shutil.ignore_patterns("node_modules", "dist", "gen")
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(shutil.which("npm") is None, reason="there is no npm on PATH: install Node.js 20 or newer")
-async def test_the_typescript_client_holds(tmp_path: Path) -> None:
+async def test_the_typescript_client_passes_the_suite(tmp_path: Path) -> None:
     folder = tmp_path / "clients" / "typescript"
     shutil.copytree(ROOT / "clients" / "typescript", folder, ignore=_MADE)
     shutil.copytree(ROOT / "proto", tmp_path / "proto")

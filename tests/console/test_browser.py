@@ -34,7 +34,7 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1440), ("dark", 375), ("light", 768), ("dark", 1440)])
-async def test_no_page_or_dialog_keeps_anybody_out_or_needs_to_be_pushed_sideways(
+async def test_every_page_and_dialog_is_accessible_and_fits_the_width(
     browser: Browser, scheme: Literal["light", "dark"], width: int
 ) -> None:
     """Every address of the console (test_every_page.py) and each of its dialogs."""
@@ -65,7 +65,7 @@ async def test_a_change_appears_without_a_reload(at: Cloud, browser: Browser) ->
         assert shown.faults == []
 
 
-async def test_that_time_goes_by_lights_nothing_up(at: Cloud, browser: Browser) -> None:
+async def test_an_age_that_grows_highlights_nothing(at: Cloud, browser: Browser) -> None:
     later = (
         "words => { const old = document.querySelector('[data-live=why]');"
         " const mark = 'data-mark=' + words.length;"
@@ -209,7 +209,7 @@ async def test_rows_are_marked_planned_and_ordered_and_stay_marked_when_the_page
         assert shown.faults == []
 
 
-async def test_a_snapshot_that_failed_is_activated_only_by_who_says_so_again(browser: Browser) -> None:
+async def test_a_snapshot_that_failed_is_activated_only_after_a_second_confirmation(browser: Browser) -> None:
     async with whole_cloud() as (at, nanny), screen(browser, at.base) as shown:
         await shown.open("/services/web/snapshots")
         element = shown.page.locator("li.snapshot").filter(has_text="3 failed, 2 allowed")

@@ -67,7 +67,7 @@ async def test_a_plan_shows_waves_and_what_fits_in_none(at: WithCms) -> None:
     assert "Name the hosts" in (await at.browser.get("/plan")).text
 
 
-async def test_operators_freeze_and_lift_it_with_a_reason(at: WithCms) -> None:
+async def test_operators_freeze_and_unfreeze_with_a_reason(at: WithCms) -> None:
     assert (await at.browser.submit("/cms/freeze", {})).status_code == 400
     assert at.cms.orders == []
     await at.browser.submit("/cms/freeze", {"reason": "storm"})
@@ -116,7 +116,7 @@ async def test_an_unknown_task_is_not_found(at: WithCms) -> None:
 
 
 @pytest.mark.parametrize("path", ["/disruptions", "/disruptions/x", "/plan?hosts=a"])
-async def test_without_or_with_a_silent_cms_the_page_says_so(path: str) -> None:
+async def test_a_page_says_that_there_is_no_cms_or_that_it_is_silent(path: str) -> None:
     await check_absence(path, "cms", "CMS")
 
 

@@ -197,7 +197,7 @@ async def test_every_page_of_a_console_whose_servers_are_all_silent_says_so() ->
             assert (said is not None) == (pattern not in _SIGNING), path
 
 
-async def test_every_page_of_a_console_without_controllers_stands_or_says_which_flag_it_needs() -> None:
+async def test_every_page_of_a_console_without_controllers_is_shown_or_says_which_flag_it_needs() -> None:
     async with served(None) as hq, console_of(hq.addresses.grpc) as browser:
         for path, _ in PAGES.values():
             page = await browser.get(path)
@@ -209,7 +209,7 @@ async def test_every_page_of_a_console_without_controllers_stands_or_says_which_
                 assert re.search(r"--(nanny|cms|walle) HOST:PORT", page.text), path
 
 
-async def test_an_empty_registry_is_told_what_to_do_next() -> None:
+async def test_an_empty_registry_says_what_to_do_next() -> None:
     async with served(None) as hq, console_of(hq.addresses.grpc) as browser:
         for path, wanted in (("/", "hqctl apply"), ("/services", "hqctl apply"), ("/events", "Nothing expired")):
             assert wanted in (await browser.get(path)).text, path
@@ -257,7 +257,7 @@ async def test_planned_work_names_who_holds_what_and_which_services_have_no_room
         assert "web has no room" in page
 
 
-async def test_a_service_says_at_its_head_why_it_lacks() -> None:
+async def test_a_service_says_at_its_head_why_instances_are_not_ready() -> None:
     async with whole_cloud() as (at, _):
         page = (await at.browser.get("/services/cart")).text
         assert "3 instances: readiness check failed: GET /ping answered 503. On node-1, node-2, node-3." in page

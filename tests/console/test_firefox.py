@@ -24,7 +24,7 @@ _IS_TOO_WIDE: Final = "document.documentElement.scrollWidth > innerWidth"
 
 
 @pytest.mark.parametrize(("width", "is_dark"), [(375, True), (768, False), (1440, False)])
-async def test_no_page_or_dialog_keeps_anybody_out_or_is_too_wide(width: int, *, is_dark: bool) -> None:
+async def test_every_page_and_dialog_is_accessible_and_fits_the_width(width: int, *, is_dark: bool) -> None:
     found: list[str] = []
     async with whole_cloud() as (at, _), firefox(at.base, width, is_dark=is_dark) as shown:
         for path, wanted in (*PAGES.values(), *((path, "HQ") for path in STATES)):

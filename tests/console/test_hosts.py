@@ -84,7 +84,7 @@ async def test_planned_work_that_waits_is_not_under_work(at: WithWalle) -> None:
     assert "nothing to do" not in page
 
 
-async def test_a_node_says_how_its_host_is(at: WithWalle) -> None:
+async def test_a_node_shows_the_status_of_its_host(at: WithWalle) -> None:
     at.walle.hosts[1].host.name = "node-1"
     for path in ("/nodes/node-1", "/instances/test/web-1"):
         page = (await at.browser.get(path)).text
@@ -211,7 +211,7 @@ async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("path", ["/hosts", "/hosts/x", "/projects", "/projects/x", "/scenarios", "/scenarios/x"])
-async def test_without_or_with_a_silent_walle_the_page_says_so(path: str) -> None:
+async def test_a_page_says_that_there_is_no_walle_or_that_it_is_silent(path: str) -> None:
     await check_absence(path, "walle", "Wall-E")
 
 

@@ -36,7 +36,7 @@ async def test_the_first_page_tells_what_is_below_its_floor_and_why(at: Cloud) -
     assert "web:" not in page.text
 
 
-async def test_what_crashed_is_counted_over_all_instances_on_the_first_page_and_on_its_own(at: Cloud) -> None:
+async def test_crashes_are_counted_over_all_instances_on_the_first_page_and_on_the_services_own(at: Cloud) -> None:
     crowd = [instance(f"shop-{n:03}", "shop", f"node-{n % 7}") for n in range(60)]
     await at.client.apply(crowd)
     for number, one in enumerate(crowd):
@@ -74,7 +74,7 @@ async def test_a_service_that_was_stopped_is_a_state_and_no_problem(at: Cloud) -
     assert (await at.client.count(by=pb.COUNT_GROUP_REASON)).groups[0].key
 
 
-async def test_a_service_shows_those_that_lack_first_each_with_its_reason(at: Cloud) -> None:
+async def test_a_service_shows_instances_that_are_not_ready_first_each_with_its_reason(at: Cloud) -> None:
     page = (await at.browser.get("/services/cart")).text
     assert "readiness check failed" in page
     assert "GET /ping answered 503" in page
@@ -144,7 +144,7 @@ async def test_a_search_finds_parts_of_names_ignoring_case(at: Cloud) -> None:
     assert "instance mail" not in instances
 
 
-async def test_what_a_failing_instance_printed_last_is_on_the_problem_its_service_and_its_page(at: Cloud) -> None:
+async def test_the_last_output_of_a_failing_instance_is_on_the_first_page_its_services_and_its_own(at: Cloud) -> None:
     crashing = instance("shop-1", "shop", "node-1")
     await at.client.apply([crashing])
     begun = await at.client.begin_reporting("shop-1", "r1", node="node-1")

@@ -110,7 +110,7 @@ async def test_a_gap_is_shown_as_a_gap(tmp_path: Path) -> None:
         assert (await at.browser.get("/services/none")).status_code == 404  # a gap is not of this service
 
 
-async def test_a_recorder_that_is_away_is_said_and_costs_nothing_else() -> None:
+async def test_a_page_says_that_the_recorder_is_away_and_shows_everything_else() -> None:
     async with cloud(recorder="127.0.0.1:9") as at:
         page = await at.browser.get("/services/web")
         assert page.status_code == 200
@@ -145,7 +145,7 @@ def test_any_counts_make_a_picture(counts: Sequence[tuple[int, int]]) -> None:
         assert 0 <= y <= 120
 
 
-def test_what_came_back_in_the_last_moment_is_a_step_and_not_a_slope() -> None:
+def test_a_recovery_in_the_last_moment_is_drawn_as_a_step_and_not_as_a_slope() -> None:
     range_ = TimeRange.ending("1h", 1_000_000_001)
     listed = [pb.Count(ready=ready, least_ready=ready, instances=3) for ready in (0, 0, 3)]
     for number, one in enumerate(listed):

@@ -115,7 +115,7 @@ async def test_live_fragments_carry_no_form_token(at: Cloud) -> None:
             assert "form_token" not in fragment[: len(fragment) - len(inside)]
 
 
-async def test_who_did_not_sign_in_is_sent_to_do_so_and_comes_back(tmp_path: Path) -> None:
+async def test_a_browser_that_is_not_signed_in_is_sent_to_sign_in_and_comes_back(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
         answer = await browser.get("/services?q=web")
         assert answer.status_code == 303
@@ -180,7 +180,7 @@ async def test_an_operator_sees_the_button_and_the_order_is_carried_out(tmp_path
         assert "by operator" in (await browser.get("/nodes/node-0")).text
 
 
-async def test_an_admin_who_is_no_operator_sees_no_button_either(tmp_path: Path) -> None:
+async def test_an_admin_who_is_no_operator_sees_no_button_of_operators(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, browser):
         await browser.submit("/signin", {"token": files.issuer.token("admin"), "to": "/"})
         assert "Release…" not in (await browser.get("/nodes")).text

@@ -53,7 +53,7 @@ async def test_head_stands_first_and_what_does_not_exist_is_empty(at: WithNanny)
     assert "Change…" in first
 
 
-async def test_the_active_one_stands_second_without_a_button(at: WithNanny) -> None:
+async def test_the_active_snapshot_stands_second_without_a_button(at: WithNanny) -> None:
     second = (await at.elements())[1]
     assert OLD[:12] in second
     assert "ACTIVE" in second
@@ -72,8 +72,8 @@ async def test_an_element_tells_author_date_and_comment_states_and_ticket(at: Wi
     assert HOSTILE not in prepared
 
 
-async def test_the_current_state_names_the_configuration_by_which_hq_knows_it(at: WithNanny) -> None:
-    """Of what does not exist there is none. Snapshots that run the same share one."""
+async def test_the_current_state_names_the_configuration_in_hq(at: WithNanny) -> None:
+    """A snapshot that is not in HQ has none. Snapshots that run the same share one."""
     same = "5e0f" * 10
     for one in at.nanny.snapshots:
         one.revision_id = same if one.id == OLD else ""
@@ -87,7 +87,7 @@ async def test_an_old_snapshot_without_author_and_comment_is_shown_all_the_same(
     assert "None" not in (await at.elements())[1]
 
 
-async def test_change_offers_the_targets_and_the_fill_flag(at: WithNanny) -> None:
+async def test_the_dialog_change_offers_the_targets_and_the_fill_flag(at: WithNanny) -> None:
     page = (await at.browser.get(PAGE)).text
     dialog = page[page.index('<dialog id="change"') :]
     assert re.findall(r'name="target" value="(\w+)"', dialog) == ["CREATED", "PREPARED", "ACTIVE", "DESTROYED"]
@@ -98,7 +98,7 @@ async def test_change_offers_the_targets_and_the_fill_flag(at: WithNanny) -> Non
 
 
 @pytest.mark.parametrize(("active_age_s", "label"), [(100, "Roll back to this…"), (9_000, "Activate…")])
-async def test_the_way_back_has_a_dialog_of_its_own_that_names_both(
+async def test_the_way_back_has_a_dialog_of_its_own_that_names_both_snapshots(
     at: WithNanny, active_age_s: int, label: str
 ) -> None:
     at.nanny.history.append(npb.HistoryEntry(what="ACTIVATING -> ACTIVE (done)", snapshot_id=BAD))
@@ -131,7 +131,7 @@ async def test_dialogs_say_what_runs_now_whatever_was_ordered(at: WithNanny) -> 
         )
 
 
-async def test_what_is_switched_off_next_is_not_called_broken_in_the_history(at: WithNanny) -> None:
+async def test_a_snapshot_to_be_switched_off_next_is_not_called_broken_in_the_history(at: WithNanny) -> None:
     steps = ("another one became ACTIVE", "failed")
     at.nanny.history = [npb.HistoryEntry(what=f"DEACTIVATE_PENDING -> BROKEN ({one})") for one in steps]
     page = (await at.browser.get(PAGE)).text
@@ -246,7 +246,7 @@ async def test_a_failed_order_is_a_problem_and_can_be_given_again(
 
 
 @pytest.mark.long
-async def test_what_has_arrived_or_is_under_way_has_no_retry(at: WithNanny) -> None:
+async def test_a_snapshot_that_has_arrived_or_is_under_way_has_no_retry(at: WithNanny) -> None:
     assert "Retry…" not in (await at.browser.get(PAGE)).text
     at.nanny.roll_out(3)
     assert "Retry…" not in (await at.browser.get(PAGE)).text
@@ -305,7 +305,7 @@ async def test_the_first_page_tells_what_is_wrong_with_roll_outs(
     assert told in (await at.browser.get("/")).text
 
 
-async def test_without_or_with_a_silent_nanny_the_page_says_so() -> None:
+async def test_a_page_says_that_there_is_no_nanny_or_that_it_is_silent() -> None:
     await check_absence(PAGE, "nanny", "Nanny")
     async with cloud() as at:
         await at.browser.submit("/services/web/actions/stop", {"comment": "x"})
@@ -326,7 +326,7 @@ async def test_an_unknown_service_and_an_unknown_snapshot_are_not_found(at: With
         ("mail-uploader", False, False),
     ],
 )
-async def test_each_sees_the_buttons_of_his_roles_and_forged_orders_fail(
+async def test_each_caller_sees_the_buttons_of_its_roles_and_forged_orders_fail(
     tmp_path: Path, who: str, *, sees_change: bool, sees_pause: bool
 ) -> None:
     files, nanny = Secured(tmp_path), FakeNanny()
@@ -419,7 +419,7 @@ async def test_actions_of_many_services_are_paused_and_resumed(at: WithNanny) ->
     assert "paused by console: rack move" in (await at.browser.get("/many/services?order=resume&chosen=web")).text
 
 
-async def test_attributes_are_shown_changed_over_the_version_that_was_read_and_faults_are_said(at: WithNanny) -> None:
+async def test_attributes_are_changed_only_over_the_version_that_was_read_and_faults_are_said(at: WithNanny) -> None:
     at.nanny.web.info_version = 7
     page = html.unescape((await at.browser.get("/services/web/attributes")).text)
     assert "max_unavailable: 10%" in page
@@ -480,7 +480,7 @@ async def test_every_dialog_takes_a_ticket(at: WithNanny) -> None:
     assert 'name="ticket"' in (await at.browser.get(f"/services/web/snapshots/{OLD}")).text
 
 
-async def test_whether_an_activation_makes_it_head_is_a_control(at: WithNanny) -> None:
+async def test_a_control_sets_whether_an_activation_makes_the_snapshot_head(at: WithNanny) -> None:
     at.nanny.web.info_version = 7
     page = (await at.browser.get("/services/web/snapshots")).text
     assert "Set as current on activation" in page
@@ -515,7 +515,7 @@ async def test_an_edit_over_head_is_compared_and_checked_before_it_is_stored(at:
     assert (sent.validate_only, sent.content, sent.by.ticket) == (False, b"memory: 4\ncpu: 1\n", "OPS-9")
 
 
-async def test_what_nanny_does_not_take_is_said_and_stays_as_it_was_typed(at: WithNanny) -> None:
+async def test_a_description_that_nanny_refuses_is_shown_as_it_was_typed_with_its_faults(at: WithNanny) -> None:
     form = {"content": "bad: [", "head": NEW, "step": "compare"}
     page = (await at.browser.submit("/services/web/edit", form)).text
     assert "line 1: is no description" in page
@@ -536,7 +536,7 @@ async def test_a_service_is_created_and_its_first_description_written(at: WithNa
     assert (name, sent.service_id, sent.by.ticket) == ("CreateService", "shop", "OPS-10")
 
 
-async def test_what_is_listed_beside_a_name_does_not_keep_it_from_being_created(at: WithNanny) -> None:
+async def test_a_name_can_be_created_though_the_search_lists_others(at: WithNanny) -> None:
     for name, offered in (("we", True), ("Web", True), ("web", False), ("my shop", False), ("", False)):
         page = (await at.browser.get(f"/services?q={quote(name)}")).text
         assert (f">Create {name}…<" in page) is offered, name
@@ -633,8 +633,8 @@ async def test_a_failed_roll_out_in_problems_has_what_its_instance_printed(at: W
     assert "cannot open /etc/search/index" in page
 
 
-async def test_what_is_stored_can_be_prepared_at_once_and_its_instances_are_shown(at: WithNanny) -> None:
-    """Unless it is no longer HEAD when that comes."""
+async def test_a_stored_snapshot_can_be_prepared_at_once_and_its_instances_are_shown(at: WithNanny) -> None:
+    """Unless another snapshot has become HEAD meanwhile."""
     content = "memory: 4\n"
     mark = hashlib.blake2b(content.encode(), digest_size=16).hexdigest()
     form = {"step": "prepare", "content": content, "head": NEW, "compared": mark, "comment": "more"}

@@ -44,7 +44,7 @@ async def event_sources(at: Cloud, browsers: list[int]) -> AsyncIterator[Counter
         await asyncio.gather(*(one.__aexit__(None, None, None) for one in sources))
 
 
-async def test_one_browser_too_many_of_a_session_is_refused_and_told_why_and_pages_stay(at: Cloud) -> None:
+async def test_one_stream_too_many_of_a_session_is_refused_with_the_reason_and_pages_stay(at: Cloud) -> None:
     async with event_sources(at, [1] * MAX_STREAMS_OF_SESSION) as opened:
         assert opened == {200: MAX_STREAMS_OF_SESSION}
         async with event_source(at, 1) as (status, text):

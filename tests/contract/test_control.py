@@ -60,13 +60,13 @@ async def until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.mark.long
-async def test_words_from_several_processes_are_all_written_once(shop: Shop) -> None:
+async def test_writes_through_several_processes_are_all_stored_once(shop: Shop) -> None:
     one, two = await shop.start("one", 1.0), await shop.start("two", 1.0)
     await asyncio.gather(*(books.write("b", f"{n}", f"r{n}") for n in range(20) for books in (one, two)))
     assert sorted(one.read("b"), key=int) == [str(n) for n in range(20)] == sorted(two.read("b"), key=int)
 
 
-async def test_a_refusal_reaches_whoever_asked(shop: Shop) -> None:
+async def test_a_refusal_reaches_the_process_that_asked(shop: Shop) -> None:
     one, two = await shop.start("one"), await shop.start("two")
     await one.acting()
     with pytest.raises(EventRefused, match="b does not take it"):
@@ -103,7 +103,7 @@ async def test_a_change_that_was_overtaken_stores_nothing(shop: Shop) -> None:
     assert one.read("b") == ["early"]
 
 
-async def test_who_lost_the_word_writes_nothing_more(shop: Shop) -> None:
+async def test_a_process_that_no_longer_acts_writes_nothing_more(shop: Shop) -> None:
     one, two = await shop.start("one"), await shop.start("two")
     await one.acting()
     change = one.controller.change()

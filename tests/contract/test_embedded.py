@@ -203,7 +203,7 @@ async def test_data_of_a_newer_etcd_are_refused_in_words(
         await EmbeddedEtcd(tmp_path, binary=etcd34).start()
 
 
-async def test_without_a_choice_the_data_choose_the_etcd(tmp_path: Path, etcd35: EtcdBinary) -> None:
+async def test_without_a_choice_the_version_of_etcd_follows_from_the_data(tmp_path: Path, etcd35: EtcdBinary) -> None:
     newer = EmbeddedEtcd(tmp_path, binary=etcd35)
     await newer.start()
     await newer.stop()

@@ -101,7 +101,7 @@ async def test_every_member_tells_whether_it_leads(cluster: EtcdCluster) -> None
 
 
 @pytest.mark.long
-async def test_every_member_tells_the_same(cluster: EtcdCluster) -> None:
+async def test_every_member_tells_the_same_changes(cluster: EtcdCluster) -> None:
     places = [place_in(cluster, index, alone=True) for index in range(3)]
     at = await places[0].put("seen")
     told = [await place.changes(at - 1, at) for place in places]

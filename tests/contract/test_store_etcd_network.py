@@ -145,7 +145,7 @@ async def test_what_was_missed_while_away_is_told_in_order(place: Place, proxy: 
 
 
 @pytest.mark.long
-async def test_of_two_ways_the_one_that_works_is_taken(etcd: SharedEtcd, proxy: Proxy) -> None:
+async def test_of_two_endpoints_the_one_that_works_is_taken(etcd: SharedEtcd, proxy: Proxy) -> None:
     store = EtcdStore(EtcdConfig((proxy.endpoint, etcd.endpoint), read_timeout_s=READ_TIMEOUT_S))
     place = Place(store, etcd.prefix.encode())
     await place.put("a")
@@ -157,7 +157,9 @@ async def test_of_two_ways_the_one_that_works_is_taken(etcd: SharedEtcd, proxy: 
     await store.close()
 
 
-async def test_a_write_that_was_certainly_not_sent_is_sent_another_way_at_once(etcd: SharedEtcd, proxy: Proxy) -> None:
+async def test_a_write_that_was_certainly_not_sent_is_sent_to_another_endpoint_at_once(
+    etcd: SharedEtcd, proxy: Proxy
+) -> None:
     store = EtcdStore(EtcdConfig((proxy.endpoint, etcd.endpoint)))
     place = Place(store, etcd.prefix.encode())
     proxy.cut()

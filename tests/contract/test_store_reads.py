@@ -109,7 +109,7 @@ async def test_newest_counts_keys_and_names_their_last_change(place: Place) -> N
     assert await place.store.newest(place.start, place.end) == (2, last, head)
 
 
-async def test_history_can_be_given_up_once_and_not_ahead(place: Place) -> None:
+async def test_a_revision_can_be_compacted_once_and_not_ahead_of_the_head(place: Place) -> None:
     head = await place.put("a")
     with pytest.raises(FutureRevision):
         await place.store.compact(head + 1)

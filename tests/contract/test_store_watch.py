@@ -81,7 +81,7 @@ async def test_a_watch_from_the_future_tells_nothing_of_the_revisions_before(pla
         assert [c.revision for b in await batches(stream, at) for c in b.changes] == [head + 3]
 
 
-async def test_a_watch_from_compacted_history_ends_with_what_is_left(place: Place) -> None:
+async def test_a_watch_from_compacted_history_ends_with_the_first_revision_that_is_left(place: Place) -> None:
     first = await place.put("a")
     await place.put("a")
     head = await place.put("a")

@@ -217,7 +217,7 @@ def _lines(log: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in log.read_text().splitlines()]
 
 
-async def test_a_line_that_the_store_does_not_take_is_owed_from_memory(tmp_path: Path) -> None:
+async def test_a_line_that_the_store_does_not_take_is_kept_in_memory_and_written_later(tmp_path: Path) -> None:
     files = Secured(tmp_path)
     files.audit.symlink_to(FULL)
     audit = files.security().audit

@@ -19,13 +19,13 @@ def check(seed: int) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
-def test_no_order_is_lost_or_taken_twice_and_never_two_act(seed: int) -> None:
+def test_no_order_is_lost_or_taken_twice_and_two_processes_never_act_at_once(seed: int) -> None:
     check(seed)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("seed", range(100, 140))
-def test_likewise_in_many_runs(seed: int) -> None:
+def test_no_order_is_lost_or_taken_twice_in_many_runs(seed: int) -> None:
     check(seed)
 
 

@@ -34,7 +34,7 @@ async def sources(replicas: list[ReplicaProcess]) -> list[pb.Source]:
 
 
 @pytest.mark.long
-async def test_two_of_five_may_stop_and_with_three_members_gone_reads_say_stale(
+async def test_two_of_five_may_stop_and_with_three_members_of_etcd_gone_reads_say_stale(
     replicas: Replicas, etcd_cluster: OwnCluster
 ) -> None:
     cluster = await etcd_cluster(5)

@@ -49,7 +49,7 @@ def is_alive(pid: int) -> bool:
     [(signal.SIGTERM, []), (signal.SIGKILL, []), (signal.SIGKILL, ["--namespaces"])],
     ids=("interrupted", "killed", "killed in namespaces"),
 )
-async def test_an_interrupted_run_leaves_nobody_behind(
+async def test_an_interrupted_run_leaves_no_process_behind(
     number: signal.Signals, flags: list[str], tmp_path: Path
 ) -> None:
     binary_of("3.5")

@@ -26,7 +26,7 @@ def test_a_schedule_follows_from_its_seed_alone() -> None:
     assert schedule(1, 600, 2.5, (OFTEN, RARE)) != schedule(2, 600, 2.5, (OFTEN, RARE))
 
 
-def test_a_schedule_is_in_order_leaves_time_to_heal_and_has_what_must_be_there() -> None:
+def test_a_schedule_is_in_order_leaves_time_to_heal_and_has_every_fault_that_must_occur() -> None:
     orders = schedule(7, 600, 2.5, (OFTEN, RARE))
     times = [order.at_s for order in orders]
     assert times == sorted(times)

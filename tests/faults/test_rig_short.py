@@ -42,7 +42,7 @@ async def test_faults_break_no_promise(version: str, seed: int, tls: bool, tmp_p
 @pytest.mark.long
 @pytest.mark.timeout(600)
 async def test_foreign_compactions_and_quick_restarts_break_no_promise(tmp_path: Path) -> None:
-    """A stranger's compactions at deletions that a replica does not hear of, and restarts faster than the timeout."""
+    """A stranger compacts deletions that a replica did not hear of, and replicas restart faster than the timeout."""
     run = Run(Settings(newest_of("3.6"), tmp_path, 15, 15.0, 0.9, SMALL), print)
     # One after the other: a deletion whose answer the other fault holds back is not known to have happened.
     cut_off, slowed = (Order(1.0 + 9 * n, STRANGER, n, (n + 1) % 3, 3.0, 0.9 - 0.6 * n) for n in (0, 1))
