@@ -45,7 +45,7 @@ async def test_calls_under_way_end_well_when_the_configuration_of_their_location
 
 
 @pytest.mark.long
-async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_before_its_store_was_asked(
+async def test_an_instance_is_not_called_missing_if_a_location_was_dropped_before_its_store_was_asked(
     start_pair: StartPair,
 ) -> None:
     east, west, gateway = await start_pair(timeout="30s")
@@ -60,7 +60,7 @@ async def test_an_instance_is_not_called_missing_in_a_location_that_was_dropped_
 
 
 @pytest.mark.long
-async def test_a_replica_of_another_cluster_does_not_silence_those_beside_it(
+async def test_a_replica_of_another_cluster_does_not_silence_the_replicas_beside_it(
     start_locations: StartLocations, tmp_path: Path
 ) -> None:
     east, west, south = await start_locations("east", "west", "south")

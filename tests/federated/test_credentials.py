@@ -1,4 +1,4 @@
-"""A gateway's own credentials: certificates that are renewed, tokens that are its callers' alone."""
+"""A gateway's own credentials: certificates that are renewed, tokens that are always those of its callers."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class _Sent(Call):
         return self.tokens if name == "authorization" else ()
 
 
-def test_a_token_is_passed_on_as_it_came_and_two_are_not(tmp_path: Path) -> None:
+def test_one_token_is_passed_on_as_it_came_and_two_are_refused(tmp_path: Path) -> None:
     assert caller_token(_Sent()) == ()
     sent = bearer(Issuer(tmp_path).token("ann"))
     assert caller_token(_Sent(sent[1])) == (sent,)
@@ -95,6 +95,6 @@ def test_a_token_that_is_not_for_the_replicas_is_not_shown_to_them(tmp_path: Pat
 
 
 @pytest.mark.parametrize("junk", ["Bearer \xe4", "Bearer \n", "\0"])
-def test_what_cannot_travel_is_refused_here(junk: str) -> None:
+def test_a_token_that_cannot_stand_in_a_header_is_refused_by_the_gateway(junk: str) -> None:
     with pytest.raises(Unauthenticated):
         caller_token(_Sent(junk))

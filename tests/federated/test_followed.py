@@ -54,7 +54,7 @@ async def by_asking(gateway: RunningGateway, *, page_size: int = 0) -> pb.FindIn
     return bare(await gateway.stub.FindInstances(request))
 
 
-async def test_a_list_that_is_asked_for_often_costs_the_locations_nothing_and_is_up_to_date(
+async def test_a_list_that_is_asked_for_often_is_answered_from_memory_and_is_up_to_date(
     start_pair: StartPair,
 ) -> None:
     east, west, gateway = await start_pair(east="a c", west="b")
@@ -148,7 +148,7 @@ async def same(gateway: RunningGateway) -> pb.FindInstancesResponse | None:
     return found if is_remembered and found == await by_asking(gateway) else None
 
 
-async def test_while_a_location_is_away_the_others_answer_and_its_last_picture_is_for_those_who_allow_it(
+async def test_while_a_location_is_away_its_last_instances_are_shown_only_to_callers_that_allow_it(
     start_pair: StartPair,
 ) -> None:
     _east, west, gateway = await start_pair(east="a", west="b", timeout="1s")
@@ -182,7 +182,7 @@ async def test_while_a_location_is_away_the_others_answer_and_its_last_picture_i
     ],
     ids=["strong", "one location", "masked", "paged"],
 )
-async def test_what_memory_cannot_answer_exactly_is_asked(
+async def test_a_request_that_memory_cannot_answer_exactly_is_sent_to_the_locations(
     start_pair: StartPair, request_: pb.FindInstancesRequest
 ) -> None:
     east, _west, gateway = await start_pair(east="a", west="b")

@@ -11,8 +11,8 @@ from tests.support.secured import Caller, Secured, secure_channel, served
 from tests.support.secured_gateway import federated
 
 
-async def test_an_answer_that_was_narrowed_for_its_caller_is_kept_for_nobody(tmp_path: Path) -> None:
-    """Else a reader of one service could make an instance of another one be missing while its location is away."""
+async def test_an_answer_that_was_narrowed_for_its_caller_is_kept_for_no_other_caller(tmp_path: Path) -> None:
+    """Else a reader of one service could make an instance of another one seem missing while its location is away."""
     files = Secured(tmp_path)
     asked = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=["mail-1"]))
     asked.read.allow_last_good = True

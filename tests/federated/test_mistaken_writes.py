@@ -1,4 +1,4 @@
-"""Writes through a gateway whose addresses are mistaken, or of which a try has no known outcome."""
+"""Writes through a gateway whose addresses are mistaken, or one of whose tries has no known outcome."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ async def test_an_order_for_a_location_changes_nothing_at_an_address_of_another_
     assert (east.instances, west.instances) == ({}, {})
 
 
-async def test_no_claim_that_nothing_was_stored_if_an_earlier_try_may_have_stored_it(
+async def test_an_error_does_not_claim_that_nothing_was_stored_if_an_earlier_try_may_have_stored_it(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     (east,) = locations = await start_locations("east", replicas=2)

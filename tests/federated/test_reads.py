@@ -1,4 +1,4 @@
-"""Reads over several locations: one answer, and which of them it is of."""
+"""Reads over several locations: one answer that says which of them gave it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ async def test_pages_across_locations_are_complete_and_in_order(
     assert seen == sorted((i, location.name) for location in locations for i in location.instances)
 
 
-async def test_one_id_in_two_locations_takes_a_name_to_tell_them_apart(start_pair: StartPair) -> None:
+async def test_an_id_that_exists_in_two_locations_needs_the_name_of_one(start_pair: StartPair) -> None:
     _, _, gateway = await start_pair(east="twin", west="twin", timeout="5s")
     assert ids(await gateway.stub.FindInstances(EVERYTHING)) == [("twin", "east"), ("twin", "west")]
     for call in (
@@ -97,7 +97,7 @@ async def test_a_changed_configuration_comes_into_force_while_it_serves(
     assert ids(await gateway.stub.FindInstances(EVERYTHING)) == [("b", "west")]
 
 
-async def test_a_filter_by_cluster_asks_these_only_and_knows_no_others(start_pair: StartPair) -> None:
+async def test_a_filter_by_cluster_asks_only_those_locations_and_refuses_unknown_ones(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a")
     request = pb.FindInstancesRequest(filter=pb.InstanceFilter(cluster=["east"]))
     answer = await gateway.stub.FindInstances(request)
@@ -121,7 +121,7 @@ async def test_a_version_is_demanded_of_the_location_whose_epoch_it_is(start_pai
         assert error.code() in (Code.INVALID_ARGUMENT, Code.FAILED_PRECONDITION)
 
 
-async def test_not_found_is_as_fresh_as_the_caller_demands(
+async def test_before_not_found_the_locations_are_asked_with_the_freshness_that_the_caller_demands(
     start_pair: StartPair,
 ) -> None:
     east, west, gateway = await start_pair()
@@ -167,7 +167,7 @@ async def test_a_faulty_id_is_blamed_on_the_field_in_which_the_caller_sent_it(
         assert [violation.field for violation in error.violations] == [field]
 
 
-async def test_json_over_http_says_the_same(start_pair: StartPair) -> None:
+async def test_json_over_http_has_the_same_instances_and_sources(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a")
     await west.stop()
 

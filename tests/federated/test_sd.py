@@ -56,7 +56,7 @@ async def test_a_location_that_fell_silent_keeps_the_targets_that_it_told_last(
     assert await asyncio.to_thread(_get, gateway) == before
 
 
-async def test_without_a_location_that_never_told_there_is_no_answer(
+async def test_without_the_targets_of_a_location_that_never_told_them_there_is_no_answer(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, west = await start_locations("east", "west")

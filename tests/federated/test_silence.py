@@ -38,7 +38,7 @@ async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_
 
 
 @pytest.mark.long
-async def test_a_location_whose_store_is_away_answers_whom_memory_is_enough_for(start_pair: StartPair) -> None:
+async def test_a_location_whose_store_is_away_still_answers_reads_from_memory(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a", west="b")
     west.replicas[0].store_delay_s = 30
     for demanding in (
@@ -71,7 +71,7 @@ async def test_a_caller_in_a_hurry_gets_the_others_before_its_deadline(
     await eventually(is_answered, what="an answer in a try during which this machine does not stall")
 
 
-async def test_where_all_are_required_a_silent_one_is_named(start_pair: StartPair) -> None:
+async def test_if_all_locations_are_required_a_silent_one_is_named(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a")
     await west.stop()
     read = pb.ReadOptions(require_all_locations=True)
@@ -86,7 +86,7 @@ async def test_where_all_are_required_a_silent_one_is_named(start_pair: StartPai
         assert "east" not in (error.details() or "")
 
 
-async def test_where_nobody_answers_no_list_looks_complete(start_pair: StartPair) -> None:
+async def test_if_no_location_answers_the_read_fails_instead_of_looking_complete(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair()
     for location in (east, west):
         await location.stop()
@@ -101,7 +101,7 @@ async def test_where_nobody_answers_no_list_looks_complete(start_pair: StartPair
         assert "west" in (error.details() or "")
 
 
-async def test_an_instance_is_called_missing_only_if_everybody_was_asked(start_pair: StartPair) -> None:
+async def test_an_instance_is_called_missing_only_if_every_location_was_asked(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair()
     assert (await refused(gateway.stub.GetInstance(pb.GetInstanceRequest(id="a")))).code() is Code.NOT_FOUND
     await west.stop()
@@ -113,7 +113,7 @@ async def test_an_instance_is_called_missing_only_if_everybody_was_asked(start_p
     assert errors(answer.sources)["west"]
 
 
-async def test_an_instance_is_not_shown_as_if_a_location_that_denies_it_had_not_been_asked(
+async def test_a_get_that_one_location_denies_is_denied_unless_the_caller_names_another(
     start_pair: StartPair,
 ) -> None:
     _, west, gateway = await start_pair(east="a")
@@ -125,7 +125,7 @@ async def test_an_instance_is_not_shown_as_if_a_location_that_denies_it_had_not_
     assert answer.instance.meta.cluster == "east"
 
 
-async def test_explain_is_told_by_the_owner_with_a_source_for_each_location(
+async def test_explain_is_answered_by_the_owner_with_a_source_for_each_location(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     _, north, west = locations = await start_locations("east", "north", "west")
@@ -168,7 +168,7 @@ async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(st
     assert ids(await gateway.stub.FindInstances(strong)) == [("a", "east")]
 
 
-async def test_where_a_gateway_asks_for_no_tokens_an_old_answer_is_for_the_token_that_it_was_given_to(
+async def test_if_a_gateway_asks_for_no_tokens_an_old_answer_is_only_for_the_token_that_it_was_given_to(
     start_pair: StartPair, tmp_path: Path
 ) -> None:
     _, west, gateway = await start_pair(east="a", west="b")

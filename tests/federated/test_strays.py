@@ -55,7 +55,7 @@ async def test_an_explanation_by_a_stray_replica_is_not_passed_on_though_the_loc
         assert error.code() is Code.UNAVAILABLE
 
 
-async def test_a_watch_gives_out_nothing_that_does_not_say_whose_it_is(
+async def test_a_watch_gives_out_no_event_that_does_not_name_its_cluster(
     start_locations: StartLocations, start_gateway: StartGateway, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     message = FakeReplica._message

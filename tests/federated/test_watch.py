@@ -73,7 +73,7 @@ async def test_a_location_that_lost_continuity_leaves_the_others_alone(start_pai
     await watcher.end()
 
 
-async def test_the_token_of_a_resync_holds_for_the_others_and_shows_that_one_anew(start_pair: StartPair) -> None:
+async def test_the_token_of_a_resync_resumes_the_other_locations_and_shows_that_one_anew(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair(east="a", west="a")
     watcher = Watcher(gateway.stub)
     await eventually(lambda: holds(watcher, [east, west]))
@@ -121,7 +121,7 @@ async def test_a_snapshot_cut_off_in_the_middle_starts_over(
     await watcher.end()
 
 
-async def test_a_token_without_a_location_makes_the_watcher_forget_what_it_may_have_seen_of_it(
+async def test_after_a_token_without_a_location_the_watcher_forgets_what_it_may_have_seen_there(
     start_pair: StartPair,
 ) -> None:
     east, west, gateway = await start_pair(east="a", west="b")

@@ -34,7 +34,7 @@ def create(instance_id: str, cluster: str = "") -> pb.CreateInstanceRequest:
     return pb.CreateInstanceRequest(instance=instance(instance_id, cluster))
 
 
-async def test_a_creation_whose_first_try_was_cut_is_called_repeated_and_so_is_one_whose_caller_says_so(
+async def test_a_creation_is_passed_on_as_repeated_after_a_cut_or_if_its_caller_says_so(
     start_pair: StartPair,
 ) -> None:
     east, _, gateway = await start_pair(replicas=2, timeout="5s")
@@ -155,7 +155,7 @@ async def test_a_conflict_comes_back_with_its_details(
     assert not west.replicas[0].calls["DeleteInstance"]
 
 
-async def test_many_instances_go_each_where_they_belong(start_pair: StartPair) -> None:
+async def test_each_of_many_instances_goes_to_its_own_location(start_pair: StartPair) -> None:
     east, west, gateway = await start_pair(east="twin", west="twin b", timeout="5s")
     items = [
         instance("a", "east"),

@@ -12,20 +12,20 @@ SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261122"))
 
 
 @pytest.mark.long
-def test_no_spoiled_conversation_raises_reads_differently_when_cut_or_confuses_the_books() -> None:
+def test_no_spoiled_conversation_raises_is_read_otherwise_in_pieces_or_confuses_the_accounts() -> None:
     found = frames.run(SEED, range(6_000))
     assert not found, "\n".join(f"{one.kind} {one.number}: {one.what}\n  {one.smallest!r}" for one in found)
 
 
 @pytest.mark.long
-def test_a_seed_says_it_all() -> None:
+def test_the_same_seed_makes_the_same_conversations() -> None:
     def made(seed: int) -> list[tuple[str, bytes]]:
         return [frames.Maker(seed).make(number) for number in range(8)]
 
     assert made(1) == made(1) != made(2)
 
 
-def test_a_finding_is_made_small(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_finding_is_reduced_to_its_smallest_input(monkeypatch: pytest.MonkeyPatch) -> None:
     def faulty(said: bytes, _seed: int) -> None:
         assert not (b"\r\n" in said and b"c" in said), "broken"
 

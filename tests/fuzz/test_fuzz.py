@@ -29,7 +29,7 @@ async def test_whatever_comes_in_gets_a_designed_answer(tmp_path: Path) -> None:
     assert report.outcomes["grpc", "invalid_argument"] > 0
 
 
-def test_every_call_is_attacked_and_a_seed_says_it_all() -> None:
+def test_every_call_is_attacked_and_the_same_seed_makes_the_same_attacks() -> None:
     def made(seed: int) -> list[bytes]:
         rng, known = random.Random(seed), requests.Known()
         return [requests.as_json(rng, requests.message(rng, method, known)) for method in requests.METHODS]

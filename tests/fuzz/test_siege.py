@@ -105,7 +105,7 @@ ASKED = Asked("GetInstance", "GetInstance")
         (ASKED, Got("http", "", status=0)),
     ],
 )
-def test_a_refusal_of_the_servers_own_that_nobody_asked_for_is_a_fault(asked: Asked, got: Got) -> None:
+def test_an_error_of_the_server_that_the_call_did_not_provoke_is_a_fault(asked: Asked, got: Got) -> None:
     assert fault(asked, got)
 
 
@@ -119,11 +119,11 @@ def test_a_refusal_of_the_servers_own_that_nobody_asked_for_is_a_fault(asked: As
         (ASKED, Got("grpc", "not_found")),
     ],
 )
-def test_one_that_was_asked_for_is_none(asked: Asked, got: Got) -> None:
+def test_an_error_that_the_call_provoked_is_no_fault(asked: Asked, got: Got) -> None:
     assert not fault(asked, got)
 
 
-def test_whoever_is_told_anything_was_let_in() -> None:
+def test_a_caller_that_is_told_anything_counts_as_let_in() -> None:
     assert is_kept_out(Got("grpc", "unauthenticated"))
     assert is_kept_out(Got("http", "unauthenticated", status=200, body=b"\2\0\0\0\0"))
     for got in (

@@ -107,7 +107,7 @@ async def test_a_client_that_a_balancer_sends_to_one_of_two_gateways_waits_at_bo
 
 
 @pytest.mark.long
-async def test_a_question_that_waits_outlives_the_limits_of_idle_connections(started: Programs) -> None:
+async def test_a_blocking_query_outlives_the_limits_of_idle_connections(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1")
     gateway = await started.gateway("consul", hq, "--keep-alive", "200ms", "--slow-request", "200ms")
@@ -162,7 +162,7 @@ async def test_a_gateway_reads_from_hq_with_an_identity_of_its_own(started: Prog
 
 
 @pytest.mark.long
-async def test_what_writes_is_refused_with_the_way_to_do_it(started: Programs) -> None:
+async def test_a_call_that_writes_is_refused_with_the_way_to_do_it_in_hq(started: Programs) -> None:
     hq = await started.registry()
     gateway = await started.gateway("consul", hq)
     url = f"http://{gateway.http}/v1/agent/service/register"

@@ -37,7 +37,7 @@ def test_metrics_of_the_page_are_in_the_reference() -> None:
 
 
 @pytest.mark.parametrize("kind", ["dns", "consul", "xds"])
-def test_every_flag_is_a_variable_and_says_what_it_is(kind: str) -> None:
+def test_every_flag_has_a_variable_and_a_help_text(kind: str) -> None:
     command = cli.commands[kind]
     for option in command.params:
         assert option.envvar or option.name in ("help", "version"), option.name
@@ -51,12 +51,12 @@ def test_gateways_listen_on_loopback_unless_told_otherwise() -> None:
         assert all(str(address).startswith("127.0.0.1:") for address in addresses)
 
 
-def test_only_who_serves_grpc_has_an_address_for_callers_with_certificates() -> None:
+def test_only_the_gateway_that_serves_grpc_has_an_address_for_callers_with_certificates() -> None:
     found = [kind for kind, one in cli.commands.items() if any(option.name == "grpc_mtls" for option in one.params)]
     assert found == ["xds"]
 
 
-def test_units_set_variables_of_flags_that_there_are() -> None:
+def test_units_set_only_variables_of_flags_that_exist() -> None:
     for kind in ("dns", "consul", "xds"):
         known = {option.envvar for option in cli.commands[kind].params}
         lines = (ROOT / "deploy" / "systemd" / f"gateway-{kind}.env").read_text().splitlines()

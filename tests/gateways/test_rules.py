@@ -194,7 +194,7 @@ def _tests(path: Path) -> list[str]:
 
 
 @pytest.mark.long
-async def test_hq_away_at_the_first_start_is_unknown_until_it_is_there(started: Programs) -> None:
+async def test_if_hq_is_away_at_the_first_start_services_are_unknown_until_it_is_there(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
     hq.pause()
@@ -307,7 +307,7 @@ async def test_of_two_gateways_behind_a_balancer_the_one_that_knows_nothing_deni
 
 
 @pytest.mark.long
-async def test_who_starts_again_does_not_go_back_to_its_file_while_hq_is_there(started: Programs) -> None:
+async def test_a_gateway_that_starts_again_does_not_go_back_to_its_file_while_hq_is_there(started: Programs) -> None:
     hq = await started.registry()
     await hq.put("web-1", host="10.0.0.1")
     await hq.put("web-2", host="10.0.0.2", is_ready=False)

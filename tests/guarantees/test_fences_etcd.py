@@ -106,7 +106,7 @@ async def test_while_etcd_is_frozen_lookups_go_on_and_nobody_is_told_that_someth
 
 @pytest.mark.long
 async def test_a_miss_takes_about_as_long_as_a_strong_read(own_etcd: OwnEtcd) -> None:
-    """Not a fifth of a second more, in which it once waited to be shared. The quickest of twenty counts."""
+    """It once waited a fifth of a second longer, so as to be shared. The quickest of twenty counts."""
     async with over((await own_etcd()).endpoint) as registry:
 
         async def quickest_s() -> float:

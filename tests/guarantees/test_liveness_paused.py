@@ -80,7 +80,7 @@ async def standing_still(*replicas: ReplicaProcess) -> AsyncIterator[None]:
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.4"], indirect=True)
 async def test_a_replica_paused_for_ten_seconds_expires_nobody_wrongly(etcd: SharedEtcd, tmp_path: Path) -> None:
-    """Alone it made its agents wait; beside another one, whose agents went on, it had heard nothing of them."""
+    """Without another replica its agents waited; beside one, they reported to that, and this one heard nothing."""
     async with Replicas(tmp_path) as replicas:
         prefixes = f"{etcd.prefix}one/", f"{etcd.prefix}two/"
         alone = await replicas.start([etcd.endpoint], prefixes[0], *FLAGS)

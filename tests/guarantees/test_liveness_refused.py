@@ -1,4 +1,4 @@
-"""The experiment: a replica with `--max-calls 50` whose calls 150 readers take. Agents report, and nobody is silent."""
+"""The experiment: 150 readers take all calls of a replica with `--max-calls 50`. Agents report, and none is silent."""
 
 from __future__ import annotations
 

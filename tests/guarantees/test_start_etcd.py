@@ -1,4 +1,4 @@
-"""A start over a real etcd that cannot bring a replay in time. Takes the etcd on PATH if it is new enough (3.6 too)."""
+"""A start over a real etcd that brings no replay in time. Takes the etcd on PATH if it is new enough (3.6 too)."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def test_times_that_all_instances_have_are_in_the_snapshot() -> None:
     assert adopted_content("web", all_of(timed, untimed))[0].description.liveness is None
 
 
-def test_a_service_that_is_not_of_one_piece_is_refused_with_every_instance_that_is_unlike() -> None:
+def test_a_service_whose_instances_differ_is_refused_with_every_one_that_is_unlike() -> None:
     odd = [instance("b", target=INSTALLED), instance("c", "r2"), instance("d", command="other"), instance("e")]
     odd[3].meta.annotations[OWNER] = "4"
     said = refused(instance("a"), *odd)
@@ -70,7 +70,7 @@ def test_a_service_without_instances_is_refused() -> None:
     assert "holds no instance" in refused()
 
 
-def test_an_adopted_snapshot_is_of_who_was_authenticated_whatever_the_request_says() -> None:
+def test_an_adopted_snapshot_has_the_authenticated_author_whatever_the_request_says() -> None:
     change, snapshot = Dictionary(), pb.Snapshot(id="r1", created=pb.Authorship(author="ops/ada"))
     event = ServiceEvent(adopted=Adoption(snapshot=SnapshotRecord(snapshot=snapshot)))
     event.by.author, event.by.ticket = "uploader-of-web", "T-1"

@@ -144,7 +144,7 @@ async def test_an_order_sent_twice_is_one_and_the_same_id_for_another_is_a_confl
 
 
 @pytest.mark.long
-async def test_hq_that_is_away_is_said_and_waited_for(nanny: NannyServer) -> None:
+async def test_while_hq_is_away_a_snapshot_says_so_and_its_action_waits(nanny: NannyServer) -> None:
     await nanny.call("CreateSnapshot", pb.CreateSnapshotRequest(service_id="web", content=GOOD))
     order = pb.SetTargetRequest(service_id="web", target=pb.TARGET_PREPARED)
     await nanny.call("SetTarget", order)
@@ -182,7 +182,7 @@ def test_orders_are_for_owners_of_the_service() -> None:
         allows(OWNERS, request, access(Role.OPERATOR, "web"))
 
 
-def test_a_service_out_of_reach_is_not_there_but_a_new_one_is_said_to_be_another_s() -> None:
+def test_a_service_out_of_reach_is_not_found_but_creating_it_is_denied() -> None:
     with pytest.raises(OutOfReach, match="there is no service web"):
         allows(OWNERS, pb.StopServiceRequest(service_id="web"), access(Role.UPLOADER, "other"))
     with pytest.raises(PermissionDenied):

@@ -46,7 +46,7 @@ def test_internal_states_are_never_stored(search: Search) -> None:
         assert not {state.current for state in service.tuples.values()} & NEVER_STORED, _words(service)
 
 
-def test_at_most_one_is_active_one_activating_and_one_wanted_active(search: Search) -> None:
+def test_at_most_one_snapshot_is_active_one_activating_and_one_wanted_active(search: Search) -> None:
     for service in search.states:
         counts = Counter(state.current for state in service.tuples.values())
         assert counts[C.ACTIVE] <= 1, _words(service)
@@ -55,14 +55,14 @@ def test_at_most_one_is_active_one_activating_and_one_wanted_active(search: Sear
         assert not (counts[C.ACTIVE] and counts[C.ACTIVATING]), _words(service)
 
 
-def test_only_the_one_wanted_active_is_active_or_activating(search: Search) -> None:
+def test_only_the_snapshot_wanted_active_is_active_or_activating(search: Search) -> None:
     for service in search.states:
         for state in service.tuples.values():
             if state.current in (C.ACTIVE, C.ACTIVATING):
                 assert state.target is Target.ACTIVE, _words(service)
 
 
-def test_what_is_live_is_left_alone_until_the_one_ordered_active_is_active(search: Search) -> None:
+def test_live_snapshots_are_left_alone_until_the_one_ordered_active_is_active(search: Search) -> None:
     for service in search.states:
         wanted = service.wanted_active()
         if wanted and service.tuples[wanted].current is not C.ACTIVE:
@@ -70,7 +70,7 @@ def test_what_is_live_is_left_alone_until_the_one_ordered_active_is_active(searc
             assert not [one for one in others if one in LIVE and one is not C.DEACTIVATE_PENDING], _words(service)
 
 
-def test_one_is_pending_only_while_another_is_ordered_active_and_is_not(search: Search) -> None:
+def test_a_snapshot_is_pending_only_while_another_one_is_ordered_active_and_is_not_yet(search: Search) -> None:
     for service in search.states:
         if any(state.current is C.DEACTIVATE_PENDING for state in service.tuples.values()):
             wanted = service.wanted_active()
@@ -111,8 +111,8 @@ def test_an_activation_leaves_nothing_pending_when_actions_succeed(search: Searc
                 assert all(is_at_rest(end) for end in search.ends(order.after)), _words(service)
 
 
-def test_a_new_target_always_supersedes_a_stuck_one(search: Search) -> None:
-    """Whatever rests where a failure left it goes on at the next order for it, except what waits for another."""
+def test_an_order_always_sets_a_stuck_snapshot_going_again(search: Search) -> None:
+    """A snapshot that rests where a failure left it goes on at its next order, unless it waits for another one."""
     stuck = {C.PARTIALLY_CREATED, C.PARTIALLY_PREPARED, C.BROKEN}
     for service in search.states:
         for order in search.orders(service):
@@ -122,8 +122,8 @@ def test_a_new_target_always_supersedes_a_stuck_one(search: Search) -> None:
                     assert state.current in ACTIONS, f"{_words(service)} / {order.what}"
 
 
-def test_what_people_say_of_steps_is_for_the_roll_out_under_way_alone(search: Search) -> None:
-    """A promotion changes nothing else and ends with the roll-out; whom people abort stops, or is rolled back, once."""
+def test_promotions_and_aborts_are_for_the_roll_out_under_way_alone(search: Search) -> None:
+    """A promotion changes nothing else and ends with the roll-out; an aborted one stops or is rolled back, once."""
     for service in search.states:
         for state in service.tuples.values():
             assert state.current is C.ACTIVATING or not state.promoted, _words(service)
@@ -143,7 +143,7 @@ def test_what_people_say_of_steps_is_for_the_roll_out_under_way_alone(search: Se
                     assert wanted is (C.ACTIVE if goes_back else C.BROKEN), f"{_words(service)} / {_words(end)}"
 
 
-def test_stop_is_offered_unless_nothing_is_live_and_ends_offline(search: Search) -> None:
+def test_stop_is_offered_unless_nothing_is_live_and_leads_to_offline(search: Search) -> None:
     for service in search.states:
         if stop := next((order for order in search.orders(service) if order.what == "stop"), None):
             for end in search.ends(stop.after):

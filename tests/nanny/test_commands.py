@@ -180,7 +180,7 @@ async def test_while_frozen_no_batch_begins_and_the_roll_out_goes_on_after(scene
     assert "Online 3/3" in (await scene.run("status", "web")).out
 
 
-async def test_pause_and_one_instance(scene: Scene) -> None:
+async def test_while_a_service_is_paused_an_instance_keeps_its_target_and_changes_after_resume(scene: Scene) -> None:
     await scene.run("service", "create", "web", "--adopt", "--min-ready-time", "0", "--soak", "0")
     paused = await scene.run("pause", "web", "-m", "looking")
     assert "paused by ann: looking" in paused.out
@@ -220,7 +220,7 @@ async def test_a_location_is_left_out_and_taken_back_in(scene: Scene) -> None:
     assert (await scene.run("service", "leave-out", "web", "mars", code=1)).err
 
 
-async def test_what_is_refused_ends_with_a_code_and_a_reason(scene: Scene) -> None:
+async def test_a_refused_command_ends_with_a_code_and_a_reason(scene: Scene) -> None:
     bad = scene.directory / "bad.yaml"
     bad.write_text("{service: web, ready: v1, frob: 1, instances: [{id: a b}], revisions: [{id: v1}]}")
     await scene.run("service", "create", "web", "--adopt")

@@ -121,7 +121,7 @@ def test_a_short_text_makes_nothing_large_or_slow_and_no_error_of_the_server(tex
     ],
     ids=["merges", "aliases", "digits"],
 )
-def test_what_was_accepted_before_there_were_bounds_is_read(
+def test_a_content_that_was_accepted_before_there_were_bounds_is_read(
     labels: bytes, module: Any, bound: str, value: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After an upgrade a service's stored content could not be read any more, so nothing was done for it."""
@@ -132,7 +132,7 @@ def test_what_was_accepted_before_there_were_bounds_is_read(
     assert len(read_content("web", text, LOCATIONS, "a", "a", was_accepted=True).placements) == 2
 
 
-def test_of_very_many_faults_the_first_are_told() -> None:
+def test_of_very_many_faults_only_the_first_hundred_are_told() -> None:
     with pytest.raises(InvalidRequest) as refused:
         content(b"service: web\nrevisions: [{id: v1}]\ninstances: [" + b"{}," * 500 + b"]")
     assert len(refused.value.violations) == 100
@@ -149,8 +149,8 @@ def described(allocation: str, instances: str, more: str = "") -> bytes:
     return f"service: web\nrevisions: [{{id: v1}}]\nallocation: {allocation}\ninstances: [{instances}]\n{more}".encode()
 
 
-def test_what_all_instances_are_allocated_is_read_once() -> None:
-    """Written out for each, some megabytes of it took Nanny's memory."""
+def test_an_allocation_that_all_instances_share_is_read_once() -> None:
+    """Written out for each instance, an allocation of some megabytes took all of Nanny's memory."""
     told = read_content("web", described("{host: h, ports: {http: 81}}", "{id: web-1}, {id: web-2}"), ["sas"])
     one, other = (placement.allocation for placement in told.placements.values())
     assert one is other
@@ -197,7 +197,7 @@ def test_aliases_that_write_out_to_more_than_the_limit_are_refused() -> None:
         content(bomb)
 
 
-def test_the_id_follows_from_what_is_said_not_from_how() -> None:
+def test_the_id_follows_from_what_a_description_says_and_not_from_its_spelling() -> None:
     other = b"# a comment\n" + GOOD.replace(b"{id: web-2, node: n2,", b"{node: n2, id: web-2,")
     assert content(other).id == content().id
     assert content(GOOD.replace(b"command: [run]", b"command: [walk]")).id != content().id
@@ -235,7 +235,7 @@ def test_a_new_instance_is_prepared_with_everything_that_is_described() -> None:
         wanted.stamp_of("web", 1_000, 2**64 - 1),  # whoever may read the service can compute it; no order fits after it
     ],
 )
-def test_an_annotation_made_by_hand_or_copied_from_another_service_is_of_no_order(text: str) -> None:
+def test_an_annotation_made_by_hand_or_copied_from_another_service_belongs_to_no_order(text: str) -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     assert made is not None
     made.meta.annotations[wanted.OWNER] = text
@@ -247,7 +247,7 @@ def test_a_snapshot_does_not_set_the_annotations_of_nanny(annotation: bytes) -> 
     assert "belongs to Nanny" in faults(GOOD + b"annotations: {%s}\n" % annotation)[0]
 
 
-def test_times_come_with_a_new_instance_and_with_a_switch_and_restart_nothing() -> None:
+def test_liveness_times_come_with_a_new_instance_and_with_a_switch_and_restart_nothing() -> None:
     timed = content(GOOD + b"liveness: {reportInterval: 20s, timeout: 60s}\n")
     assert (timed.id != content().id, timed.revision_id) == (True, content().revision_id)
     made = wanted.with_revision(timed, KEY, None, wanted.INSTALLED, STAMP)
@@ -260,7 +260,7 @@ def test_times_come_with_a_new_instance_and_with_a_switch_and_restart_nothing() 
     assert (after.spec.liveness.report_interval.seconds, after.spec.revision) == (20, running.spec.revision)
 
 
-def test_preparing_touches_neither_labels_nor_what_runs() -> None:
+def test_preparing_changes_neither_labels_nor_the_revision_that_runs() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"
     running.spec.revision.add(id="old", target=wanted.READY)
@@ -285,14 +285,16 @@ def test_preparing_touches_neither_labels_nor_what_runs() -> None:
         (b"command: [run]", b"command: [other]", True),
     ],
 )
-def test_only_host_ports_disks_limits_node_and_revision_restart(before: bytes, after: bytes, restarts: bool) -> None:
+def test_only_changes_of_host_ports_disks_limits_node_or_revision_restart_an_instance(
+    before: bytes, after: bytes, restarts: bool
+) -> None:
     running = wanted.switched_instance(content(), KEY, None, STAMP)
     assert running is not None
     assert not wanted.switch_restarts(content(), KEY, of(running))
     assert wanted.switch_restarts(content(GOOD.replace(before, after)), KEY, of(running)) is restarts
 
 
-def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
+def test_a_switch_makes_the_revision_ready_and_happens_once() -> None:
     running = instance_pb2.Instance()
     running.meta.id, running.meta.service_id = "web-1", "web"
     running.spec.revision.add(id="old", target=wanted.READY)
@@ -303,7 +305,7 @@ def test_a_switch_makes_it_the_ready_one_and_happens_once() -> None:
     assert wanted.switched_instance(content(), KEY, of(after), STAMP) is None
 
 
-def test_lowering_never_raises() -> None:
+def test_lowering_the_target_of_a_revision_never_raises_it() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     assert wanted.lowered_instance(content().revision_id, of(made), wanted.INSTALLED, STAMP) is None
     gone = wanted.lowered_instance(content().revision_id, of(made), None, STAMP)
@@ -311,7 +313,7 @@ def test_lowering_never_raises() -> None:
     assert not gone.spec.revision
 
 
-def test_the_direct_commands_leave_what_nanny_owns_alone() -> None:
+def test_the_direct_commands_do_not_touch_what_the_nanny_server_owns() -> None:
     made = wanted.with_revision(content(), KEY, None, wanted.INSTALLED, STAMP)
     action = UploadIntent(content().description, content().placements.values()).action("web-1", of(made))
     assert action.kind is PlannedKind.REFUSED

@@ -1,4 +1,4 @@
-"""Contents of snapshots: no service can fill the store with them, and those without a snapshot are deleted."""
+"""Contents of snapshots: no service can fill the store with them, and contents without a snapshot are deleted."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Store(Dictionary):
         pass
 
 
-async def test_what_has_no_snapshot_is_deleted_once_it_was_found_so_twice() -> None:
+async def test_a_content_without_a_snapshot_is_deleted_once_it_was_found_twice() -> None:
     store = Store()
     for name in ("web/kept/0000", *(f"web/refused/{number:04d}" for number in range(120))):
         store.put(kinds.CHUNK, name, records_pb2.ChunkRecord())
@@ -89,7 +89,7 @@ async def test_what_has_no_snapshot_is_deleted_once_it_was_found_so_twice() -> N
 async def test_snapshots_that_are_refused_again_and_again_store_no_more_than_a_service_may(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Each left its content behind: an uploader of one service could fill the store of all."""
+    """Each snapshot left its content behind: an uploader of one service could fill the store of all."""
     store = Store()
     store.put(kinds.SERVICE, SERVICE, records_pb2.ServiceRecord(head="other"))
     contents = Contents(cast("Any", {}), cast("Any", {}), ["ams"])
@@ -142,7 +142,7 @@ def test_long_comments_keep_nobody_from_pausing_a_service() -> None:
     assert stored.entry[-1].what == "actions paused"
 
 
-async def test_a_content_is_read_once_for_all_who_look_at_it_and_one_of_a_service_at_a_time(
+async def test_each_content_is_read_once_for_all_callers_and_those_of_a_service_one_at_a_time(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Some megabytes of YAML take a minute: whoever listed the instances of a few such snapshots had all threads."""

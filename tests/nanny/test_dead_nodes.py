@@ -45,7 +45,7 @@ async def test_a_dead_node_with_a_stopped_revision_is_last_and_not_waited_for_on
 
 
 def test_an_instance_is_heard_by_its_own_report_interval() -> None:
-    """HQ says 180 s of all, and of some what their spec says."""
+    """HQ says 180 s of all, and for some their spec says otherwise."""
     own = partial(InstanceSilence, instance_id="web-0")
     assert is_heard(own(silent_ms=270_000), 180_000)
     assert not is_heard(own(silent_ms=271_000), 180_000)

@@ -1,4 +1,4 @@
-"""Instances that cannot be prepared or break after they were done count as failed, and no more than that happens."""
+"""Instances that cannot be prepared, or that break after they were done, count as failed, and nothing worse happens."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ async def test_a_snapshot_that_shall_only_be_prepared_is_prepared_everywhere_or_
 
 
 @in_virtual_time
-async def test_a_revision_that_crashes_after_it_was_done_fails_the_roll_out() -> None:
+async def test_a_revision_that_crashes_after_its_batch_was_done_fails_the_roll_out() -> None:
     """It is ready for longer than min_ready_time, so that batch after batch was done."""
     async with virtual_cloud(6) as cloud:
         await cloud.create(maxUnavailable="1", minReadyS=10)
@@ -123,7 +123,7 @@ async def test_an_instance_that_restarts_again_and_again_counts_as_failed_whethe
 
 
 @in_virtual_time
-async def test_one_that_becomes_ready_again_and_again_is_no_progress() -> None:
+async def test_an_instance_that_becomes_ready_again_and_again_is_no_progress() -> None:
     async with virtual_cloud(6) as cloud:
         await cloud.create(maxUnavailable="1", minReadyS=12, progressDeadlineS=60)
         await cloud.activate(await cloud.add("v1"))
@@ -143,7 +143,7 @@ def fallen(
     return A in evidence.update({stage: {A}}, {A: restarts} if restarts else {}, progress, now_s, 300.0).fell
 
 
-def test_restarts_before_it_was_done_are_none_of_its_failures() -> None:
+def test_restarts_before_an_instance_was_done_are_none_of_its_failures() -> None:
     evidence = Evidence()
     assert not fallen(evidence, Stage.UNDER_WAY, 3)
     assert not fallen(evidence, Stage.DONE, 3)
@@ -151,14 +151,14 @@ def test_restarts_before_it_was_done_are_none_of_its_failures() -> None:
     assert fallen(evidence, Stage.DONE, 4)
 
 
-def test_a_supervisor_that_counts_from_zero_again_is_no_restart_and_the_next_one_is() -> None:
+def test_a_restart_count_that_begins_at_zero_again_is_no_restart_and_the_next_increase_is() -> None:
     evidence = Evidence()
     fallen(evidence, Stage.DONE, 3)
     assert not fallen(evidence, Stage.DONE, 0)
     assert fallen(evidence, Stage.DONE, 1)
 
 
-def test_what_others_held_or_was_silent_proves_itself_anew() -> None:
+def test_an_instance_that_was_held_or_silent_or_not_switched_proves_itself_anew() -> None:
     for stage in (Stage.HELD, Stage.LOST, Stage.UP):
         evidence = Evidence()
         fallen(evidence, Stage.DONE, 0)
@@ -166,7 +166,7 @@ def test_what_others_held_or_was_silent_proves_itself_anew() -> None:
         assert not fallen(evidence, Stage.UNDER_WAY, 1)
 
 
-def test_what_fell_counts_until_it_was_done_again_for_a_whole_soak() -> None:
+def test_an_instance_that_fell_counts_until_it_was_done_again_for_a_whole_soak() -> None:
     evidence, fell = Evidence(), RolloutProgress(fell=frozenset({A}))
     fallen(evidence, Stage.DONE, 0)
     assert fallen(evidence, Stage.UNDER_WAY, 0, 10.0)
@@ -175,7 +175,7 @@ def test_what_fell_counts_until_it_was_done_again_for_a_whole_soak() -> None:
 
 
 @pytest.mark.parametrize(("every_s", "fails"), [(240.0, True), (310.0, False)])
-def test_three_restarts_within_ten_minutes_are_final(every_s: float, fails: bool) -> None:
+def test_three_restarts_within_ten_minutes_are_a_final_failure(every_s: float, fails: bool) -> None:
     evidence = Evidence()
     fallen(evidence, Stage.DONE, 0)
     found = [evidence.update({Stage.DONE: {A}}, {A: n}, NOTHING, n * every_s, 300.0).failed for n in (1, 2, 3)]
@@ -183,7 +183,7 @@ def test_three_restarts_within_ten_minutes_are_final(every_s: float, fails: bool
     assert bool(found[2]) is fails
 
 
-def test_one_that_was_done_is_not_asked_to_have_seen_what_is_written_later() -> None:
+def test_an_instance_that_was_done_need_not_have_seen_what_is_written_later() -> None:
     evidence = Evidence()
     fallen(evidence, Stage.DONE, 0)
     assert evidence.skip_proved({Stage.SETTLING: {A}}, frozenset())[Stage.DONE] == {A}

@@ -34,7 +34,7 @@ def test_the_checker_finds_a_roll_out_of_what_crashes_that_did_not_fail() -> Non
     assert all(one.promise is CAUGHT for one in found)
 
 
-def test_the_checker_finds_orders_that_were_lost_or_happened_twice_or_though_refused_or_by_nobody() -> None:
+def test_the_checker_finds_orders_lost_doubled_carried_out_though_refused_or_given_by_nobody() -> None:
     answers = {"fine": True, "lost": True, "twice": True, "no": False}
     found = list(check_orders(answers, ["fine", "twice", "twice", "no", "ghost"]))
     assert {one.what.split()[0] for one in found} == {"lost", "twice", "no", "ghost"}

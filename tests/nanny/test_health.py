@@ -38,7 +38,7 @@ async def test_a_service_below_its_floor_says_so_where_it_is_online() -> None:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_one_that_keeps_restarting_is_named_although_all_look_ready() -> None:
+async def test_an_instance_that_keeps_restarting_is_named_although_all_look_ready() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create(maxUnavailable="1")
         await cloud.activate(await cloud.add("v1"))

@@ -34,12 +34,12 @@ def test_there_are_twenty_nine_states_each_with_names_of_its_own() -> None:
     assert max(Counter(state.new for state in STATES).values()) == 1
 
 
-def test_a_reason_leads_to_one_state() -> None:
+def test_each_reason_belongs_to_one_state() -> None:
     assert len(BY_REASON) == sum(len(state.reasons) for state in STATES)
 
 
 @pytest.mark.parametrize("reason", sorted(BY_REASON))
-def test_an_instance_that_is_not_installed_for_a_reason_is_in_its_state(reason: str) -> None:
+def test_an_instance_is_in_the_state_of_the_reason_for_which_it_is_not_installed(reason: str) -> None:
     assert instance_state(CREATED, status(installed=reason)) is BY_REASON[reason]
 
 
@@ -70,7 +70,7 @@ def test_states_follow_from_target_and_report(
     assert instance_state(target, reported).new == expected
 
 
-def test_a_container_killed_for_its_memory_says_more_than_not_ready() -> None:
+def test_a_container_killed_for_its_memory_has_a_state_of_its_own_and_not_just_not_ready() -> None:
     reported = status("Installed", "ContainerNotReady", is_installed=True)
     ended = ContainerTerminated(reason="OOMKilled")
     reported.container.append(ContainerStatus(name="web", state=ContainerState(terminated=ended)))

@@ -222,7 +222,7 @@ def test_no_bad_revision_becomes_active_and_one_can_always_roll_back(
 @pytest.mark.parametrize("policies", EVERYWHERE)
 @pytest.mark.parametrize("beside", BESIDE)
 @pytest.mark.parametrize("what", BAD)
-def test_no_bad_revision_becomes_active_beside_what_is_dead_or_lost(
+def test_no_bad_revision_becomes_active_beside_dead_hosts_or_lost_locations(
     what: str, beside: str, policies: list[tuple[int, Policy]]
 ) -> None:
     for size, policy in policies:
@@ -235,7 +235,7 @@ def test_a_revision_that_crashes_after_two_minutes_costs_its_first_batch() -> No
     assert order.switched == 3
 
 
-def test_a_host_that_a_bad_revision_broke_does_not_keep_the_others_from_the_way_back() -> None:
+def test_a_host_that_a_bad_revision_broke_does_not_keep_the_others_from_rolling_back() -> None:
     made = World(6, {OLD: good, NEW: never})
     order = Order(made, Policy()).begin()
     assert isinstance(order.run(), moves.Failed)
@@ -271,7 +271,7 @@ def test_without_time_for_a_sidecar_a_good_revision_fails(monkeypatch: pytest.Mo
     _breaks(succeeds, GOOD["waits for a sidecar"], *SIX)
 
 
-def test_without_the_ailing_a_good_revision_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_excusing_hosts_that_were_ailing_before_a_good_revision_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Order, "begin", lambda self, ailing=None: self)
     _breaks(succeeds, GOOD["one was sick before"], *SIX)
 
@@ -286,7 +286,7 @@ def test_without_a_hold_hosts_are_killed_one_after_another(monkeypatch: pytest.M
     _breaks(is_caught, BAD["kills its host after a minute"], *THIRTY)
 
 
-def test_without_telling_the_dead_from_those_that_fail_a_good_revision_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_telling_dead_hosts_from_failing_ones_a_good_revision_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient = Policy(progress_deadline_s=400.0, soak_s=100.0)
     succeeds(GOOD["one host died just before"], 6, impatient)
     right, dead = World._stage, {Stage.UNTOUCHED, Stage.UNHEARD, Stage.LOST, Stage.GONE}
@@ -299,7 +299,7 @@ def test_without_telling_the_dead_from_those_that_fail_a_good_revision_fails(mon
     _breaks(succeeds, GOOD["one host died just before"], 6, impatient)
 
 
-def test_without_tolerance_in_the_room_a_roll_out_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_if_tolerated_failures_take_room_a_roll_out_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
     succeeds(world(on({2}, never), own={2}), 6, replace(SIX[1], locations=("a", "b")))
     right = batches.batch_room
     monkeypatch.setattr(
@@ -310,7 +310,7 @@ def test_without_tolerance_in_the_room_a_roll_out_stands_still(monkeypatch: pyte
     _breaks(succeeds, world(on({2}, never), own={2}), 6, replace(SIX[1], locations=("a", "b")))
 
 
-def test_without_counting_what_fell_a_bad_revision_becomes_active(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_counting_instances_that_fell_a_bad_revision_becomes_active(monkeypatch: pytest.MonkeyPatch) -> None:
     right = failures.failures
     monkeypatch.setattr(
         failures, "failures", lambda stages, progress: right(stages, replace(progress, fell=frozenset()))
@@ -318,7 +318,7 @@ def test_without_counting_what_fell_a_bad_revision_becomes_active(monkeypatch: p
     _breaks(is_caught, BAD["readiness comes and goes"], *SIX)
 
 
-def test_the_way_back_begins_at_once_as_what_served_before_need_not_prove_itself_again() -> None:
+def test_a_roll_back_begins_at_once_since_the_old_revision_need_not_prove_itself_again() -> None:
     def back(*, trusted: bool) -> int:
         made = World(30, {OLD: good, NEW: never})
         order = Order(made, Policy()).begin()
@@ -333,7 +333,7 @@ def test_the_way_back_begins_at_once_as_what_served_before_need_not_prove_itself
     assert back(trusted=True) > back(trusted=False) == 0
 
 
-def test_an_explicit_zero_of_failures_is_zero_and_a_share_is_at_least_one_of_five() -> None:
+def test_zero_failures_if_written_are_zero_and_the_default_is_one_from_five_instances_on() -> None:
     assert Policy(max_failures=Amount(0)).failures(100) == 0
     assert [Policy().failures(size) for size in (4, 5, 19, 20, 30)] == [0, 1, 1, 2, 3]
 

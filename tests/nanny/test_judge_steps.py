@@ -66,7 +66,7 @@ def test_no_bad_revision_becomes_active_whoever_promotes_it(what: str, size: int
 
 
 @pytest.mark.parametrize("what", ["crashes every 25 s", "crashes every 2 min", "crashes every 4 min", "never ready"])
-def test_a_bad_revision_costs_its_canary_and_one_in_its_place(what: str) -> None:
+def test_a_bad_revision_costs_only_its_canary_and_the_instance_that_takes_its_place(what: str) -> None:
     order = in_steps(BAD[what], 30)
     assert isinstance(order.run(), moves.Failed)
     assert order.switched <= 1 + order.policy.failures(30)
@@ -80,8 +80,8 @@ def test_a_check_alone_tells_a_revision_that_stays_ready_but_serves_errors() -> 
 
 
 @pytest.mark.parametrize("answer", [None, True])
-def test_what_a_check_does_not_know_is_waited_for(answer: bool | None) -> None:
-    """Without an answer nothing is switched, however long that is; with one it goes on."""
+def test_a_check_without_an_answer_is_waited_for(answer: bool | None) -> None:
+    """Without an answer nothing is switched, however long it takes; with one the roll-out goes on."""
     order = in_steps(GOOD["good"], 6, check=lambda world: answer if world.now_s > TWO_HOURS_S else None)
     assert isinstance(order.run(TWO_HOURS_S), moves.AskCheck)
     assert order.switched == 1
@@ -90,14 +90,14 @@ def test_what_a_check_does_not_know_is_waited_for(answer: bool | None) -> None:
 
 
 @pytest.mark.parametrize("at_s", range(5, 1_500, 145))
-def test_people_may_abort_whenever_they_like_and_go_back(at_s: int) -> None:
+def test_people_may_abort_at_any_moment_and_roll_back(at_s: int) -> None:
     order = in_steps(GOOD["good"], 6)
     order.aborts_at_s = float(at_s)
     assert order.run() == moves.Failed("aborted")
     goes_back(order)
 
 
-def test_time_with_a_location_away_does_not_count() -> None:
+def test_time_while_a_location_is_away_does_not_count_for_a_hold() -> None:
     def begin(one: World) -> None:
         one.away.add("c")
 

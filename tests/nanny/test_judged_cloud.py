@@ -40,7 +40,7 @@ async def test_a_roll_out_ends_once_all_were_calm_for_a_soak() -> None:
 
 
 @in_virtual_time
-async def test_what_was_sick_before_keeps_nobody_from_rolling_out_or_back() -> None:
+async def test_an_instance_that_was_sick_before_keeps_nobody_from_rolling_out_or_back() -> None:
     async with virtual_cloud(6) as cloud:
         await cloud.create(maxUnavailable="1", maxFailures="0")
         sick = lambda name, age_s: Looks(age_s >= 2.0 and name != "web-0")  # noqa: E731
@@ -57,7 +57,7 @@ async def test_what_was_sick_before_keeps_nobody_from_rolling_out_or_back() -> N
 
 
 @in_virtual_time
-async def test_a_roll_back_inherits_who_was_sick_before() -> None:
+async def test_a_roll_back_inherits_the_list_of_instances_that_were_sick_before() -> None:
     async with virtual_cloud(6) as cloud:
         await cloud.create(maxUnavailable="1", maxFailures="0", rollBack=True)
         v1 = await cloud.add("v1")
@@ -113,7 +113,7 @@ async def test_a_policy_that_contradicts_itself_is_refused(policy: dict[str, int
 
 
 @in_virtual_time
-async def test_a_batch_that_is_not_ready_gives_its_leave_back_once_a_pause_was_as_long_as_the_deadline() -> None:
+async def test_a_batch_that_is_not_ready_gives_its_leave_back_after_a_pause_as_long_as_the_deadline() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create(maxUnavailable="1", progressDeadlineS=60)
         await cloud.activate(await cloud.add("v1"))

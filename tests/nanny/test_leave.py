@@ -77,7 +77,7 @@ async def test_a_batch_that_the_restored_cms_knows_as_waiting_is_declared_as_run
         assert cms.server.desk.tasks[WEB_0.task].state == "granted"
 
 
-def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_their_own() -> None:
+def test_granted_batches_and_instances_with_targets_of_their_own_are_declared() -> None:
     batch = [InstanceKey(location="ams", id="web-0")]
     records: dict[str, dict[str, object]] = {
         kinds.ACTION.name: {
@@ -93,7 +93,7 @@ def test_what_is_declared_are_granted_batches_and_instances_with_targets_of_thei
     assert running(controller) == [WEB_0, Hold("own", frozenset({("ams", "web-1")}))]  # type: ignore[arg-type]
 
 
-async def test_who_asks_for_more_than_a_floor_ever_leaves_is_told_how_many_that_are() -> None:
+async def test_a_batch_larger_than_a_floor_ever_allows_is_told_how_many_may_go_at_once() -> None:
     async with service_of(10) as (_, cms), leave_of(cms) as leave:
         answer = await leave.ask(request("nanny-web-1-0-2", "web-0", "web-1"))
         assert (answer.granted, answer.at_most, answer.by_budget) == (False, 1, True)
@@ -129,8 +129,8 @@ async def test_a_roll_back_is_urgent_and_needs_no_window() -> None:
         assert cms.server.desk.tasks["nanny-web-2-0-1"].need == "urgent"
 
 
-async def test_an_order_that_began_may_outlast_its_window_and_what_it_leaves_out_costs_nothing() -> None:
-    """Both are believed of who rolls out; a freeze stops it all the same."""
+async def test_an_order_that_began_may_outlast_its_window_and_a_location_that_it_leaves_out_costs_nothing() -> None:
+    """Both are believed of an issuer of roll-outs only; a freeze stops it all the same."""
     async with service_of(10, rollout_issuers={"nanny": ()}) as (_, cms), leave_of(cms) as leave:
         ended = datetime.now(UTC) - timedelta(minutes=20)
         window = {"begin": f"{ended - timedelta(hours=2):%H:%M}", "end": f"{ended:%H:%M}"}
@@ -146,7 +146,7 @@ async def test_an_order_that_began_may_outlast_its_window_and_what_it_leaves_out
         assert "window w is closed" in (await leave.ask(replace(begun, task="nanny-web-1-2-1"))).why
 
 
-async def test_of_who_is_no_controller_of_roll_outs_neither_is_believed() -> None:
+async def test_from_other_issuers_neither_the_begin_of_an_order_nor_left_out_locations_count() -> None:
     async with service_of(10) as (_, cms), leave_of(cms) as leave:
         assert (await leave.ask(replace(request("t", "web-0"), order_began_ms=1_000, leave_out=["ams"]))).granted
         task = cms.server.desk.book.tasks["t"]
@@ -175,8 +175,8 @@ async def test_an_order_says_since_when_it_is_under_way_and_after_a_hold_begins_
 
 
 @in_virtual_time
-async def test_an_instance_of_which_a_budget_lets_nothing_go_holds_up_nobody_else() -> None:
-    """It is waited for at the end, which the message says, and it is switched once it may be."""
+async def test_an_instance_that_a_budget_never_lets_go_holds_up_no_other_instance() -> None:
+    """It is waited for at the end, as the message says, and it is switched once the budget allows."""
     kept = {"web-0", "web-3"}
 
     class Leave(_Tasks):
@@ -336,7 +336,7 @@ class _Tasks(NoCms):
 
 @pytest.mark.parametrize("fails", [0, 4])
 @in_virtual_time
-async def test_what_is_ordered_again_right_after_an_abort_gives_the_leave_of_the_first_order_back(fails: int) -> None:
+async def test_an_order_given_again_right_after_an_abort_gives_back_the_leave_of_the_first_one(fails: int) -> None:
     leave = _Tasks(0)
     async with virtual_cloud(3, leave) as cloud:
         await cloud.create(soakS=20)

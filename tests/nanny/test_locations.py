@@ -103,13 +103,13 @@ def test_a_location_that_is_left_out_is_neither_touched_nor_waited_for_whether_i
     assert end == Finished("", frozenset({KEYS[0]}))
 
 
-def test_a_location_that_takes_no_writes_for_now_keeps_those_of_others_not_waiting() -> None:
+def test_while_a_location_takes_no_writes_the_others_are_written_first() -> None:
     look = look_at(subject(installed=""), NEW, Action.PREPARE, heard=True, last={"ams"})
     assert [write.key[0] for write in look.writes] == ["fra", "fra", "ams", "ams"]
 
 
-def test_what_the_roll_out_has_not_switched_is_not_switched_off_for_it() -> None:
-    """Else a location that is left out would serve nothing: what runs there gives way to the new snapshot only."""
+def test_a_roll_out_switches_off_only_what_it_has_replaced() -> None:
+    """Else a location that is left out would serve nothing: its instances give way to the new snapshot only."""
     look = look_at(subject(leave_out=True), OLD, Action.DEACTIVATE, heard=True, kept=NEW.placements)
     assert (look.writes, look.left) == ([], 4)
     look = look_at(subject(), OLD, Action.DEACTIVATE, heard=True)
@@ -159,7 +159,7 @@ def test_a_stage_follows_what_hq_shows() -> None:
     assert keys_in(stages_of(told, NEW), Stage.UP) == set(KEYS)
 
 
-def test_who_leaves_a_location_out_is_in_the_history() -> None:
+def test_leaving_a_location_out_is_in_the_history_with_its_author() -> None:
     web = Ordered()
     web.send(updated={"rollout": {"leave_out": ["fra"]}})
     web.send(updated={})

@@ -97,7 +97,7 @@ async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_reque
 async def test_scaling_in_the_middle_of_a_roll_out_keeps_the_floor_and_loses_no_request(
     tmp_path: Path, etcd: SharedEtcd
 ) -> None:
-    """Instances that every snapshot names: one of them is away at a time, whatever is ordered meanwhile."""
+    """Of the instances that every snapshot names, one is away at a time, whatever is ordered meanwhile."""
     many, few = [*NAMES, *(f"{location}-2" for location in LOCATIONS)], NAMES[:4]
     async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 3) as (cloud, reader):
         await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=120)

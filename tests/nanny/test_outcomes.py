@@ -69,7 +69,7 @@ def test_an_order_that_people_abort_has_failed_and_then_the_policy_decides() -> 
     assert back.settle().outcome("b") == ("ROLLED_BACK", "a", "aborted by ann")
 
 
-def test_what_is_said_of_steps_is_for_the_order_and_the_step_that_are_under_way() -> None:
+def test_promotions_and_aborts_count_only_for_the_order_and_the_step_under_way() -> None:
     web = active()
     steps = [pb.RolloutStep(instances="1"), pb.RolloutStep(promote=True)]
     number = tuple_of(web.record, "b").action  # type: ignore[union-attr]
@@ -94,7 +94,7 @@ def test_what_is_said_of_steps_is_for_the_order_and_the_step_that_are_under_way(
     assert tuple_of(web.record, "b").promoted == 0  # type: ignore[union-attr]
 
 
-def test_who_promoted_is_told_of_steps_that_follow_each_other_at_once() -> None:
+def test_two_steps_promoted_at_once_each_show_who_promoted() -> None:
     """The second was promoted before the worker looked again, so the time line did not have it yet."""
     web, key = active(), kinds.of_snapshot(SERVICE, "b")
     number = tuple_of(web.record, "b").action  # type: ignore[union-attr]
@@ -125,7 +125,7 @@ def test_an_order_is_superseded_by_the_activation_of_another_snapshot() -> None:
     assert web.settle().outcome("c")[0] == "REACHED"
 
 
-def test_an_order_to_switch_off_what_is_rolled_back_to_is_superseded_by_the_roll_back() -> None:
+def test_an_order_to_switch_off_the_snapshot_of_a_roll_back_is_superseded_by_it() -> None:
     web = active(**ROLLS_BACK).target("a", Target.CREATED)
     assert web.outcome("a")[0] == "OPEN"  # until b is ACTIVE
     web.ended("b", SnapshotEvent.FAILED, "bad")
@@ -141,7 +141,7 @@ def test_an_order_is_cancelled_by_a_stop() -> None:
     assert web.outcome("b") == ("CANCELLED", "", "stopped by bob: fire")
 
 
-def test_what_others_order_of_other_snapshots_leaves_an_order_open() -> None:
+def test_orders_of_others_for_other_snapshots_leave_an_order_open() -> None:
     web = active().target("c", Target.PREPARED).pause()
     assert web.outcome("b")[0] == "OPEN"
 
@@ -203,7 +203,7 @@ async def test_wait_does_not_end_with_0_after_a_roll_back_and_says_what_is_activ
 
 
 @in_virtual_time
-async def test_a_service_that_was_rolled_back_is_not_as_ordered_until_something_else_is() -> None:
+async def test_a_service_that_was_rolled_back_counts_as_such_until_something_else_is_ordered() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create(rollBack=True)
         v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
@@ -255,7 +255,7 @@ PROGRAMS = (("v1", good), ("v2", good), ("bad", never_ready))
 
 
 @in_virtual_time
-async def test_who_waits_for_a_whole_service_is_told_that_its_roll_out_was_rolled_back() -> None:
+async def test_a_wait_for_a_whole_service_ends_with_the_news_that_its_roll_out_was_rolled_back() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create(rollBack=True)
         v1, bad = await cloud.add("v1"), await cloud.add("bad", never_ready)
@@ -267,7 +267,7 @@ async def test_who_waits_for_a_whole_service_is_told_that_its_roll_out_was_rolle
 
 
 @in_virtual_time
-async def test_who_waits_for_a_stop_is_told_that_somebody_activates_a_snapshot() -> None:
+async def test_a_wait_for_a_stop_ends_with_the_news_that_somebody_activates_a_snapshot() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create()
         v1 = await cloud.add("v1")

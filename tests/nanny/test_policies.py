@@ -36,13 +36,13 @@ def test_a_check_that_could_not_be_asked_is_refused(count: int, fields: dict[str
     assert faults == ([told] if told else [])
 
 
-def test_of_steps_beyond_what_a_policy_may_have_none_is_looked_at() -> None:
+def test_a_policy_with_too_many_steps_is_refused_without_looking_at_each() -> None:
     with pytest.raises(InvalidRequest) as refused:
         check_info(pb.InfoAttributes(rollout=pb.RolloutPolicy(step=[pb.RolloutStep(check="x")] * 2_000)), ["ams"])
     assert [fault.description for fault in refused.value.violations] == ["has more than 50 steps"]
 
 
-def test_a_step_whose_check_the_order_does_not_know_is_never_over() -> None:
+def test_a_step_with_a_check_that_the_order_does_not_know_is_never_over() -> None:
     known, unknown = steps_of(
         [pb.RolloutStep(check="errors"), pb.RolloutStep(check="other")], [pb.RolloutCheck(name="errors", duration_s=60)]
     )

@@ -47,7 +47,7 @@ def test_a_roll_out_under_way_is_rolled_back_to_what_still_serves() -> None:
     assert previous(web.until("c", Current.ACTIVATING)) == "b"
 
 
-def test_neither_what_failed_nor_what_was_only_prepared_is_rolled_back_to() -> None:
+def test_a_roll_back_never_goes_to_a_snapshot_that_failed_or_was_only_prepared() -> None:
     web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").until("b", Current.ACTIVATING)
     web.ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
     assert previous(web) == "a"
@@ -68,7 +68,7 @@ def a_then_b() -> Ordered:
     return Ordered().add("a", "b").activate("a").settle().activate("b").settle()
 
 
-def test_what_served_is_a_way_back_whatever_was_ordered_of_it_since() -> None:
+def test_a_snapshot_that_served_can_be_rolled_back_to_whatever_was_ordered_since() -> None:
     assert previous(a_then_b().target("a", Target.PREPARED)) == "a"  # it is that already
     ill = Ordered().add("a", "b").activate("a").settle()
     ill.record.health.CopyFrom(HealthRecord(ready=1, wanted=3, remark="2 are not ready"))
@@ -82,7 +82,7 @@ def test_what_served_is_a_way_back_whatever_was_ordered_of_it_since() -> None:
         web.target("a", Target.ACTIVE, roll_back=True)
 
 
-def test_what_left_the_nodes_or_failed_since_it_served_is_no_way_back() -> None:
+def test_a_snapshot_that_left_the_nodes_or_failed_since_it_served_cannot_be_rolled_back_to() -> None:
     gone = a_then_b().target("a", Target.CREATED).settle().target("a", Target.PREPARED).settle()
     failed = a_then_b().activate("a").until("a", Current.ACTIVATING).ended("a", SnapshotEvent.FAILED, "worse")
     aborted = a_then_b().activate("a").until("a", Current.ACTIVATING)

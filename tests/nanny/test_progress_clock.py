@@ -1,4 +1,4 @@
-"""Times of a roll-out: they count while a process acts, and what was counted outlives it."""
+"""Times of a roll-out count while a process acts, and what was counted outlives the process."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_hold_of_ten_minutes_ends_although_nanny_restarts_every_nine() -> None
     assert processes == 1
 
 
-def test_it_is_saved_every_thirty_seconds_and_not_at_every_look() -> None:
+def test_the_time_of_a_step_is_saved_every_thirty_seconds_and_not_at_every_look() -> None:
     hand, record, saved = _Hand(), ActionRecord(number=1), set()
     clock = ProgressClock(hand)
     for _ in range(90):
@@ -63,7 +63,9 @@ def test_sleep_and_pause_do_not_count() -> None:
 
 
 @pytest.mark.parametrize(("over", "ms", "held_s"), [(0, 0, 120.0), (0, 200_000, 200.0), (1, 0, 0.0), (1, 5_000, 5.0)])
-def test_a_process_that_acts_again_goes_on_with_what_the_other_one_stored(over: int, ms: int, held_s: float) -> None:
+def test_a_process_that_acts_again_goes_on_with_the_times_that_the_other_one_stored(
+    over: int, ms: int, held_s: float
+) -> None:
     hand = _Hand()
     clock = ProgressClock(hand)
     hold(hand, clock, ActionRecord(number=1), 2 * MINUTE_S)

@@ -63,7 +63,7 @@ async def prometheus(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIte
         yield port
 
 
-async def test_values_of_vectors_and_scalars_and_what_is_none(prometheus: PrometheusPort) -> None:
+async def test_vectors_and_scalars_have_values_and_any_other_result_is_refused(prometheus: PrometheusPort) -> None:
     assert await prometheus.read("main", "vector(1)", "web") == [1.0]
     assert await prometheus.read("main", "42", "web") == [42.0]
     assert str(await prometheus.read("main", "0 / 0", "web")) == "[nan]"
@@ -80,7 +80,7 @@ async def test_values_of_vectors_and_scalars_and_what_is_none(prometheus: Promet
         await prometheus.read("other", "42", "web")
 
 
-async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothing(tmp_path: Path) -> None:
+async def test_a_token_is_read_at_each_query_and_a_prometheus_that_is_down_gives_no_reading(tmp_path: Path) -> None:
     stand_in, token = PrometheusStandIn(), tmp_path / "token"
     port = stand_in.port(str(token))
     with pytest.raises(NoReading, match="main does not answer"):
@@ -98,7 +98,7 @@ async def test_a_token_is_read_at_each_question_and_one_that_is_down_says_nothin
         await port.read("main", "42", "web")
 
 
-async def test_a_question_says_for_which_service_it_is_where_that_is_what_limits_it() -> None:
+async def test_a_query_names_its_service_if_the_configuration_asks_for_that() -> None:
     stand_in = PrometheusStandIn()
     source = PrometheusSource(URL, parameters={"service": "{service}", "extra_label": "service={service}"})
     port = PrometheusPort({"main": source}, OutgoingHttp(stand_in))
@@ -120,7 +120,7 @@ class _Hangs:
 
 
 @pytest.mark.parametrize(("later_s", "asked"), [(1.0, 1), (6.0, 2)])
-async def test_one_that_hangs_is_asked_by_one_service_at_a_time(later_s: float, asked: int) -> None:
+async def test_a_prometheus_that_hangs_is_asked_by_one_service_at_a_time(later_s: float, asked: int) -> None:
     hangs, clock = _Hangs(), SimpleNamespace(at_s=0.0)
     clock.now = lambda: clock.at_s
     contents = SimpleNamespace(revision_id=lambda *_: "v2")

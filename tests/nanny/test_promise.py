@@ -90,7 +90,7 @@ async def test_scale_up_and_down(scene: tuple[Cloud, Reader]) -> None:
     assert_held(reader)
 
 
-async def test_scaling_keeps_the_processes_of_those_that_stay(scene: tuple[Cloud, Reader]) -> None:
+async def test_scaling_keeps_the_processes_of_instances_that_stay(scene: tuple[Cloud, Reader]) -> None:
     cloud, reader = scene
     v1 = await first(cloud, reader)
     revision = cloud.revisions[v1]
@@ -177,7 +177,9 @@ async def test_a_replica_of_hq_killed_in_the_middle_of_a_roll_out_delays_it_at_m
     assert_held(reader)
 
 
-async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tuple[Cloud, Reader]) -> None:
+async def test_a_roll_out_finishes_the_other_locations_and_waits_for_one_that_is_away(
+    scene: tuple[Cloud, Reader],
+) -> None:
     cloud, reader = scene
     await first(cloud, reader)
     reader.during = "a location away"
@@ -194,10 +196,10 @@ async def test_a_location_away_is_waited_for_and_the_others_are_done(scene: tupl
 
 
 @pytest.mark.parametrize("with_cms", [False, True])
-async def test_a_location_that_stays_away_is_left_out_by_an_order_and_brought_when_it_is_back(
+async def test_a_location_that_stays_away_is_left_out_by_an_order_and_switched_when_it_is_back(
     tmp_path: Path, etcd: SharedEtcd, *, with_cms: bool
 ) -> None:
-    """With a CMS, too, it costs nothing: what does not answer there would use up the budget of all."""
+    """Also with a CMS it costs nothing: else its instances, which do not answer, would use up the budget of all."""
     async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, with_cms=with_cms) as (cloud, reader):
         await cloud.create(maxUnavailable="1", minReadyS=1, progressDeadlineS=120)
         await first(cloud, reader)
@@ -273,10 +275,10 @@ async def test_reboots_by_the_cms_in_the_middle_of_a_roll_out_share_its_floor(tm
 
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("with_cms", [False, True])
-async def test_a_revision_that_crashes_after_each_start_is_stopped_at_its_first_batch_beside_a_dead_host(
+async def test_a_revision_that_crashes_after_each_start_stops_at_its_first_batch_beside_a_dead_host(
     tmp_path: Path, etcd: SharedEtcd, *, with_cms: bool
 ) -> None:
-    """Six hosts, one of them dead: it fails neither the roll-out nor the way back, nor does it use up the budget."""
+    """Of six hosts one is dead: that fails neither the roll-out nor the way back, and does not use up the budget."""
     flags = ("--liveness-timeout", "8s")
     async with cloud_of(tmp_path, etcd.endpoint, etcd.prefix, 2, *flags, with_cms=with_cms) as (cloud, reader):
         await cloud.create(maxUnavailable="1", minReadyS=1, soakS=12, progressDeadlineS=60, rollBack=True)

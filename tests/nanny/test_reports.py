@@ -46,7 +46,9 @@ def instance(wanted: str, ready: str, *, seen: bool = True, reason: str = "Ready
         ("", "old", True, -1.0, Stage.UP),
     ],
 )
-def test_the_stage_of_an_instance(wanted: str, ready: str, seen: bool, ready_s: float, stage: Stage) -> None:
+def test_the_stage_of_an_instance_follows_from_target_and_report(
+    wanted: str, ready: str, seen: bool, ready_s: float, stage: Stage
+) -> None:
     assert stage_of(instance(wanted, ready, seen=seen), "new", ready_s, 10.0) is stage
 
 
@@ -59,7 +61,7 @@ def test_an_instance_that_nobody_has_heard_of_is_silent() -> None:
 
 
 @pytest.mark.parametrize("begun", [Condition(), Condition(status=FALSE, reason="NeverReported")])
-def test_one_that_has_never_reported_is_waited_for_and_can_fail(begun: Condition) -> None:
+def test_an_instance_that_has_never_reported_is_waited_for_and_can_fail(begun: Condition) -> None:
     for wanted, stage in (("new", Stage.UNDER_WAY), ("old", Stage.UNPREPARED)):
         made = instance(wanted, "")
         del made.status.revision[:]
@@ -67,7 +69,7 @@ def test_one_that_has_never_reported_is_waited_for_and_can_fail(begun: Condition
         assert stage_of(made, "new", -1.0, 10.0) is stage
 
 
-def test_what_is_not_installed_yet_comes_last_unless_something_is_on_its_way_there() -> None:
+def test_an_instance_without_the_new_files_comes_last_unless_another_revision_is_on_its_way() -> None:
     for wanted, ready, seen, stage in (
         ("old", "old", True, Stage.UNPREPARED),
         ("old", "", True, Stage.UNPREPARED),
@@ -79,7 +81,7 @@ def test_what_is_not_installed_yet_comes_last_unless_something_is_on_its_way_the
         assert stage_of(made, "new", -1.0, 10.0) is stage
 
 
-def test_what_a_revision_said_last_does_not_make_an_instance_heard() -> None:
+def test_the_last_word_of_a_revision_does_not_make_an_instance_heard() -> None:
     made = instance("old", "", reason="NotWantedReady")
     assert not is_silent(made)
     made.status.agent.status = FALSE
@@ -87,13 +89,13 @@ def test_what_a_revision_said_last_does_not_make_an_instance_heard() -> None:
     assert stage_of(made, "new", -1.0, 10.0) is Stage.SILENT
 
 
-def test_an_hq_that_says_nothing_of_agents_makes_nobody_silent_who_has_reported() -> None:
+def test_if_hq_says_nothing_of_agents_an_instance_that_has_reported_is_not_silent() -> None:
     made = instance("old", "", reason="HeartbeatTimeout")
     made.status.ClearField("agent")
     assert not is_silent(made)
 
 
-def test_an_instance_is_settled_once_it_is_about_to_do_nothing_else() -> None:
+def test_an_instance_is_settled_once_its_agent_has_nothing_left_to_do() -> None:
     assert is_settled(instance("new", "new"))
     assert is_settled(instance("new", ""))
     assert not is_settled(instance("new", "old"))

@@ -23,7 +23,7 @@ async def restart(cloud: VirtualCloud, request_id: str) -> str:
 
 
 @in_virtual_time
-async def test_a_restart_starts_each_again_in_batches_and_keeps_one_copy() -> None:
+async def test_a_restart_starts_each_instance_again_in_batches_and_keeps_one_copy() -> None:
     async with virtual_cloud(6) as cloud:
         await cloud.create(soakS=30, maxUnavailable="2", step=[{"promote": True}])
         v0 = await cloud.add("v0")

@@ -70,7 +70,9 @@ CANARY = (WaveStep(Amount(1)), WaveStep(hold_s=600.0), WaveStep(Amount(50, is_pe
         ("done done up up", {"steps_over": 4}, Begin((("a", "a2"),), (("a", "a2"),))),
     ],
 )
-def test_steps(stages: str, progress: dict[str, Any], step: Step | str) -> None:
+def test_the_next_step_follows_from_the_stages_and_the_steps_so_far(
+    stages: str, progress: dict[str, Any], step: Step | str
+) -> None:
     seen = views(**{f"a{number}": one.replace("-", " ") for number, one in enumerate(stages.split())})
     found = next_step(ONE, seen, replace(PROVEN, steps=CANARY, **progress), 0)
     if isinstance(step, str):
@@ -80,7 +82,7 @@ def test_steps(stages: str, progress: dict[str, Any], step: Step | str) -> None:
         assert found == step
 
 
-def test_a_hold_ends_after_its_time_a_check_is_asked_and_a_failure_counts_in_each() -> None:
+def test_a_hold_ends_after_its_time_a_check_is_asked_and_a_failure_counts_in_both() -> None:
     seen = views(a0="done", a1="up", a2="up")
     held = replace(PROVEN, steps=CANARY, steps_over=1)
     assert next_step(ONE, seen, held, LONG, LONG, 600.0) == StepOver()
@@ -92,12 +94,12 @@ def test_a_hold_ends_after_its_time_a_check_is_asked_and_a_failure_counts_in_eac
     assert isinstance(next_step(ONE, views(a0="done", a1="done", a2="up"), fallen, 0), Failed)
 
 
-def test_those_not_ready_go_first_and_cost_nothing() -> None:
+def test_instances_that_are_not_ready_go_first_and_cost_nothing() -> None:
     step = next_step(ONE, views(a1="up", a2="down", b1="down"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"), ("b", "b1")), ())
 
 
-def test_what_is_written_without_a_restart_is_one_batch_that_costs_nothing() -> None:
+def test_changes_without_a_restart_are_one_batch_that_costs_nothing() -> None:
     step = next_step(ONE, views(a1="stale", a2="stale", a3="up", b1="stale"), PROVEN, 0)
     assert step == Begin((("a", "a1"), ("a", "a2"), ("b", "b1")), ())
 
@@ -114,7 +116,7 @@ def test_ten_per_cent_of_three_is_one() -> None:
     assert len(step.batch) == 1
 
 
-def test_a_tolerated_failure_takes_no_room_nor_does_one_that_was_ailing() -> None:
+def test_neither_a_tolerated_failure_nor_an_instance_that_was_ailing_takes_room() -> None:
     policy = Policy(max_unavailable=Amount(2), max_failures=Amount(50, is_percent=True))
     a1 = frozenset({("a", "a1")})
     for progress in (replace(PROVEN, failed=a1), replace(PROVEN, fell=a1), replace(PROVEN, ailing=a1)):
@@ -153,7 +155,7 @@ def test_the_first_batch_soaks_before_the_second_and_all_of_it_at_the_end() -> N
     assert isinstance(next_step(ONE, views(a1="done", a2="done"), PROVEN, 300, 300), Finished)
 
 
-def test_a_batch_in_which_nobody_proved_itself_leaves_the_next_one_as_first() -> None:
+def test_a_batch_in_which_no_instance_proved_itself_is_followed_by_another_first_batch() -> None:
     step = next_step(ONE, views(a1="lost", a2="up", a3="up"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),))
     flapping = RolloutProgress(fell=frozenset({("a", "a1")}))
@@ -162,14 +164,14 @@ def test_a_batch_in_which_nobody_proved_itself_leaves_the_next_one_as_first() ->
     assert isinstance(next_step(ONE, six, flapping, 900), Begin)
 
 
-def test_what_was_ailing_is_in_no_first_batch_and_after_it_comes_first() -> None:
+def test_an_instance_that_was_ailing_is_in_no_first_batch_and_comes_right_after_it() -> None:
     ailing = RolloutProgress(ailing=frozenset({("a", "a2")}))
     seen = views(a1="up", a2="down", a3="up")
     assert next_step(ONE, seen, ailing, 0) == Begin((("a", "a1"),), (("a", "a1"),))
     assert next_step(ONE, seen, replace(ailing, proven=True), 0) == Begin((("a", "a2"),), ())
 
 
-def test_hosts_that_fall_silent_after_the_switch_hold_a_roll_out_and_no_way_back() -> None:
+def test_hosts_that_fall_silent_after_the_switch_hold_a_roll_out_but_not_a_roll_back() -> None:
     seen = views(a1="gone", a2="gone", a3="up")
     held = next_step(ONE, seen, PROVEN, LONG)
     assert isinstance(held, Wait)
@@ -177,8 +179,8 @@ def test_hosts_that_fall_silent_after_the_switch_hold_a_roll_out_and_no_way_back
     assert isinstance(next_step(ONE, seen, replace(PROVEN, trusted=True), 0), Begin)
 
 
-def test_what_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:
-    """Its old revision may still say ready; to switch another one beside it would take two away."""
+def test_an_instance_that_an_earlier_roll_out_was_taking_away_goes_first_and_alone() -> None:
+    """Its old revision may still say ready: with another instance switched beside it, two would be away."""
     step = next_step(ONE, views(a1="up", a2="leaving", a3="up"), RolloutProgress(), 0)
     assert step == Begin((("a", "a2"),), (("a", "a2"),))
 
@@ -225,7 +227,7 @@ def test_a_service_without_instances_is_done_at_once() -> None:
     assert next_step(ONE, {}, RolloutProgress(), 0) == Finished("")
 
 
-def test_what_died_before_it_saw_the_switch_is_waited_for_once_and_is_no_failure_and_takes_no_room() -> None:
+def test_an_instance_that_died_before_it_saw_the_switch_is_waited_for_once_and_takes_no_room() -> None:
     batch = RolloutProgress(batch=(("a", "a1"),))
     world = views(a1="unheard", a2="up", a3="up")
     assert isinstance(next_step(ONE, world, batch, 599), Wait)
@@ -242,7 +244,7 @@ def test_an_agent_that_still_serves_and_has_not_seen_its_switch_is_waited_for_un
     assert next_step(ONE, views(a1="lost", a2="up"), batch, LONG) == GiveBack()
 
 
-def test_a_deadline_is_for_those_not_ready_and_settling_has_its_time_on_top() -> None:
+def test_the_deadline_is_for_instances_not_ready_and_settling_has_its_time_on_top() -> None:
     batch = RolloutProgress(batch=(("a", "a1"),))
     assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 609), Wait)
     assert isinstance(next_step(ONE, views(a1="settling", a2="up"), batch, 610), Failed)

@@ -37,7 +37,7 @@ async def lowest_ready(cloud: VirtualCloud, names: list[str]) -> AsyncIterator[l
 
 @pytest.mark.long
 @in_virtual_time
-async def test_six_of_sixty_are_never_restarted() -> None:
+async def test_scaling_from_6_to_60_and_back_never_restarts_the_six() -> None:
     async with virtual_cloud(60) as cloud:
         few = cloud.names[:6]
         await cloud.create(maxUnavailable="1", soakS=5)
@@ -54,7 +54,7 @@ async def test_six_of_sixty_are_never_restarted() -> None:
 
 @in_virtual_time
 async def test_scaling_up_and_down_in_the_middle_of_a_roll_out_keeps_the_floor() -> None:
-    """Instances that all of the snapshots name: one of them is away at a time, whatever is ordered meanwhile."""
+    """Of the instances that all snapshots name, one is away at a time, whatever is ordered meanwhile."""
     async with virtual_cloud(8) as cloud:
         six, four = cloud.names[:6], cloud.names[:4]
         await cloud.create(maxUnavailable="1", soakS=5, progressDeadlineS=60)
@@ -87,7 +87,7 @@ class _Asked(NoCms):
 
 
 @in_virtual_time
-async def test_moving_and_replacing_restart_nothing_that_stays_and_a_live_one_costs_a_batch() -> None:
+async def test_moving_and_replacing_restart_nothing_that_stays_and_moving_a_live_one_costs_a_batch() -> None:
     cms = _Asked()
     async with virtual_cloud(5, cms) as cloud:
         await cloud.create(maxUnavailable="1", soakS=5)
@@ -111,7 +111,7 @@ async def test_moving_and_replacing_restart_nothing_that_stays_and_a_live_one_co
 @pytest.mark.parametrize("title", ["v1", "v2"])
 @in_virtual_time
 async def test_moving_an_instance_whose_node_is_dead_comes_first_and_needs_no_leave(title: str) -> None:
-    """Whatever is rolled out with it."""
+    """Whether or not a new revision is rolled out with it."""
     cms = _Asked()
     async with virtual_cloud(4, cms) as cloud:
         await cloud.create(maxUnavailable="1", soakS=5)
@@ -130,7 +130,7 @@ async def test_moving_an_instance_whose_node_is_dead_comes_first_and_needs_no_le
 
 
 @in_virtual_time
-async def test_a_roll_back_brings_what_was_moved_back_to_its_dead_node_and_fails_for_none_of_it() -> None:
+async def test_a_roll_back_puts_a_moved_instance_back_on_its_dead_node_and_does_not_fail_for_it() -> None:
     async with virtual_cloud(4) as cloud:
         await cloud.create(maxUnavailable="1", soakS=5, rollBack=True)
         v1 = await cloud.add("v1")

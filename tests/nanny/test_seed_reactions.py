@@ -16,12 +16,12 @@ class TestReactionsToEvents:
         assert web.current("a") is C.GENERATING
         assert web.running == []
 
-    def test_resume_goes_on(self) -> None:
+    def test_after_resume_a_service_goes_on(self) -> None:
         web = Ordered().add("a").pause().activate("a").pause(paused=False)
         assert web.running == [("a", Action.GENERATE)]
 
-    def test_a_paused_service_is_not_deleted(self) -> None:
-        """An owner lifted a manager's pause so: it created the service again."""
+    def test_a_paused_service_cannot_be_deleted(self) -> None:
+        """An owner lifted a manager's pause by deleting the service and creating it again."""
         web = Ordered().pause()
         assert "is paused by ann" in refused(lambda: web.send(deleted=True))
         web.pause(paused=False).send(deleted=True)
@@ -30,7 +30,7 @@ class TestReactionsToEvents:
         paused = Ordered().add("a").pause().record.paused
         assert (paused.author, paused.comment) == ("ann", "looking")
 
-    def test_an_order_that_another_one_overtook_is_refused_when_it_is_handled(self) -> None:
+    def test_an_order_that_another_one_overtook_is_refused_when_its_turn_comes(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.DESTROYED).settle()
         assert "no state" in refused(lambda: web.target("a", T.DESTROYED))
 
@@ -96,7 +96,7 @@ class TestRollBackByPolicy:
 
 
 class TestBounds:
-    def test_history_and_snapshots_are_bounded_and_what_is_used_stays(self) -> None:
+    def test_history_and_snapshots_are_bounded_and_a_snapshot_in_use_stays(self) -> None:
         web = Ordered().add("used").activate("used").settle()
         web.add(*[f"s{n}" for n in range(300)])
         assert len(web.record.known) <= 201
@@ -104,7 +104,7 @@ class TestBounds:
         assert len(web.history()) == 300
         assert (kinds.SNAPSHOT.name, kinds.of_snapshot(SERVICE, "s0")) not in web.change.kept
 
-    def test_a_service_with_states_is_not_forgotten(self) -> None:
+    def test_a_service_whose_snapshots_have_states_is_not_forgotten(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle()
         assert "still has snapshots with a state (a" in refused(lambda: web.send(deleted=True))
         web.target("a", T.DESTROYED).settle().send(deleted=True)

@@ -26,12 +26,12 @@ WRONG_ROWS: dict[str, tuple[tuple[State, SnapshotEvent], State]] = {
     "stop forgets what is pending": ((C.DEACTIVATE_PENDING, E.STOPPED), C.DEACTIVATE_PENDING),
 }
 PROMISES: list[Callable[[Search], None]] = [
-    promises.test_at_most_one_is_active_one_activating_and_one_wanted_active,
-    promises.test_what_is_live_is_left_alone_until_the_one_ordered_active_is_active,
-    promises.test_one_is_pending_only_while_another_is_ordered_active_and_is_not,
+    promises.test_at_most_one_snapshot_is_active_one_activating_and_one_wanted_active,
+    promises.test_live_snapshots_are_left_alone_until_the_one_ordered_active_is_active,
+    promises.test_a_snapshot_is_pending_only_while_another_one_is_ordered_active_and_is_not_yet,
     promises.test_when_actions_succeed_every_order_ends_with_its_target,
-    promises.test_a_new_target_always_supersedes_a_stuck_one,
-    promises.test_stop_is_offered_unless_nothing_is_live_and_ends_offline,
+    promises.test_an_order_always_sets_a_stuck_snapshot_going_again,
+    promises.test_stop_is_offered_unless_nothing_is_live_and_leads_to_offline,
 ]
 
 
