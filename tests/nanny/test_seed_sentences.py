@@ -19,7 +19,7 @@ C, T = Current, Target
 
 
 class TestHead:
-    def test_head_is_what_edits_are_made_on_and_need_not_be_active(self) -> None:
+    def test_head_is_the_snapshot_that_edits_are_made_on_and_need_not_be_active(self) -> None:
         web = Ordered().add("a").activate("a").settle().add("b")
         assert web.record.head == "b"
         assert web.current("b") is None
@@ -30,7 +30,7 @@ class TestHead:
     def test_by_default_an_activated_snapshot_does_not_become_head(self) -> None:
         assert Ordered().add("a", "b").activate("a").record.head == "b"
 
-    def test_with_the_flag_it_becomes_head_when_its_activation_begins(self) -> None:
+    def test_with_the_flag_a_snapshot_becomes_head_when_its_activation_begins(self) -> None:
         web = Ordered(set_snapshot_as_current_upon_activation=True).add("a", "b").activate("a")
         assert web.record.head == "a"
         assert web.current("a") is C.GENERATING
@@ -57,7 +57,7 @@ class TestTargetState:
         assert web.running == [("a", Action.GENERATE)]
         assert web.settle().current("a") is C.CREATED
 
-    def test_created_tells_agents_that_what_is_prepared_is_not_needed(self) -> None:
+    def test_created_tells_agents_that_the_prepared_files_are_not_needed(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.CREATED)
         assert web.running == [("a", Action.REMOVE)]
         assert web.settle().current("a") is C.CREATED
@@ -78,7 +78,7 @@ class TestTargetState:
 
 
 class TestCurrentState:
-    def test_generating_while_the_configuration_is_made(self) -> None:
+    def test_a_snapshot_is_generating_while_its_configuration_is_made(self) -> None:
         assert Ordered().add("a").target("a", T.CREATED).current("a") is C.GENERATING
 
     def test_only_one_snapshot_is_activating(self) -> None:
@@ -86,16 +86,16 @@ class TestCurrentState:
         assert web.current("a") is C.DEACTIVATE_PENDING
         assert web.until("b", C.ACTIVATING).running == [("b", Action.ACTIVATE)]
 
-    def test_deactivating_while_it_is_switched_off(self) -> None:
+    def test_a_snapshot_is_deactivating_while_it_is_switched_off(self) -> None:
         assert Ordered().add("a").activate("a").settle().stop().current("a") is C.DEACTIVATING
 
-    def test_one_is_active_though_instances_of_several_may_be(self) -> None:
+    def test_one_snapshot_is_active_though_instances_of_several_may_run(self) -> None:
         web = Ordered().add("a", "b", "c").activate("a").settle()
         web.activate("b").until("b", C.ACTIVATING).ended("b", SnapshotEvent.FAILED)
         web.activate("c").until("c", C.ACTIVE)
         assert [web.current(one) for one in "abc"] == [C.DEACTIVATING, C.DEACTIVATING, C.ACTIVE]
 
-    def test_broken_when_a_roll_out_ended_badly(self) -> None:
+    def test_a_snapshot_is_broken_when_its_roll_out_ended_badly(self) -> None:
         web = (
             Ordered()
             .add("a")
@@ -107,23 +107,23 @@ class TestCurrentState:
         assert tuple_of(web.record, "a").message == "web-1 is not ready"  # type: ignore[union-attr]
         assert web.state is ServiceState.BROKEN
 
-    def test_broken_when_another_one_was_activated_meanwhile(self) -> None:
+    def test_a_snapshot_is_broken_when_another_one_was_activated_meanwhile(self) -> None:
         passed: list[tuple[str, str]] = []
         step = SnapshotAutomaton(passed=lambda snapshot, _, __, after: passed.append((snapshot, str(after))))
         web = Ordered().add("a", "b").activate("a").until("a", C.ACTIVATING).activate("b").until("b", C.ACTIVATING)
         step.end_action(web.service, "b", web.service.tuples["b"].action, SnapshotEvent.DONE)
         assert passed == [("b", "ACTIVE"), ("a", "BROKEN"), ("a", "DEACTIVATING")]
 
-    def test_preparing_then_prepared(self) -> None:
+    def test_a_snapshot_is_preparing_and_then_prepared(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING)
         assert web.ended("a", SnapshotEvent.DONE).current("a") is C.PREPARED
 
-    def test_partially_prepared_when_preparing_ended_badly_and_the_next_order_finishes_it(self) -> None:
+    def test_after_preparing_ended_badly_a_snapshot_is_partially_prepared_and_the_next_order_finishes_it(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).ended("a", SnapshotEvent.FAILED)
         assert web.current("a") is C.PARTIALLY_PREPARED
         assert web.target("a", T.PREPARED).settle().current("a") is C.PREPARED
 
-    def test_partially_prepared_when_preparing_was_broken_off_and_activating_another_one_breaks_nothing_off(
+    def test_cancelled_preparing_leaves_partially_prepared_and_activating_another_snapshot_cancels_none(
         self,
     ) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).until("a", C.PREPARING).target("a", T.CREATED)
@@ -133,35 +133,35 @@ class TestCurrentState:
         assert (web.current("a"), web.wanted("a")) == (C.PREPARING, T.PREPARED)
         assert web.settle().current("a") is C.PREPARED
 
-    def test_removing_takes_it_from_the_nodes(self) -> None:
+    def test_removing_takes_a_snapshot_from_the_nodes(self) -> None:
         web = Ordered().add("a").target("a", T.PREPARED).settle().target("a", T.CREATED)
         assert web.current("a") is C.REMOVING
 
-    def test_destroying_takes_it_out_of_hq(self) -> None:
+    def test_destroying_takes_a_snapshot_out_of_hq(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.DESTROYED)
         assert web.current("a") is C.DESTROYING
 
-    def test_partially_created_when_generating_ended_badly_and_the_next_order_finishes_it(self) -> None:
+    def test_after_generating_ended_badly_a_snapshot_is_partially_created_and_the_next_order_finishes_it(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).ended("a", SnapshotEvent.FAILED)
         assert web.current("a") is C.PARTIALLY_CREATED
         assert web.target("a", T.CREATED).settle().current("a") is C.CREATED
 
-    def test_created_holds_nothing_on_the_nodes(self) -> None:
+    def test_a_created_snapshot_has_nothing_on_the_nodes(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle()
         assert web.current("a") is C.CREATED
         assert web.state is ServiceState.OFFLINE
 
-    def test_deactivate_pending_tells_that_nothing_is_to_be_done(self) -> None:
+    def test_deactivate_pending_means_that_nothing_is_done_for_now(self) -> None:
         web = Ordered().add("a", "b").activate("a").settle().activate("b")
         assert web.current("a") is C.DEACTIVATE_PENDING
         assert [snapshot for snapshot, _ in web.running] == ["b"]
 
-    def test_several_may_be_pending(self) -> None:
+    def test_several_snapshots_may_be_deactivate_pending(self) -> None:
         web = Ordered().add("a", "b", "c").activate("a").settle()
         web.activate("b").until("b", C.ACTIVATING).activate("c")
         assert [web.current(one) for one in "ab"] == [C.DEACTIVATE_PENDING] * 2
 
-    def test_after_the_activation_the_pending_ones_become_broken_and_are_deactivated(self) -> None:
+    def test_after_the_activation_pending_snapshots_become_broken_and_are_deactivated(self) -> None:
         web = Ordered().add("a", "b").activate("a").settle().activate("b").until("b", C.ACTIVE)
         assert any("a DEACTIVATE_PENDING -> BROKEN" in line for line in web.history())
         assert web.running == [("a", Action.DEACTIVATE)]
@@ -192,7 +192,7 @@ class TestManagingStates:
             assert "to change that, activate another snapshot or stop the service" in why
         assert web.current("a") is C.ACTIVE
 
-    def test_another_one_is_activated_explicitly(self) -> None:
+    def test_another_snapshot_is_activated_explicitly(self) -> None:
         web = Ordered().add("a", "b").activate("a").settle()
         assert web.activate("b").settle().current("b") is C.ACTIVE
 
@@ -212,12 +212,12 @@ class TestManagingStates:
         assert prepared.since_unix_ms > made.since_unix_ms
         assert not web.running
 
-    def test_a_snapshot_without_a_state_has_neither_a_current_nor_a_target_one(self) -> None:
+    def test_a_snapshot_without_a_state_has_neither_a_current_state_nor_a_target(self) -> None:
         web = Ordered().add("a").activate("a").settle().add("b")
         assert web.record.head == "b"
         assert (web.current("b"), web.wanted("b")) == (None, None)
 
-    def test_an_order_waits_in_the_queue_and_says_only_when_it_is_handled_that_it_is_void(self) -> None:
+    def test_an_order_that_is_void_waits_in_the_queue_and_says_so_only_when_its_turn_comes(self) -> None:
         web = Ordered().add("a", "b").activate("a").settle().activate("b").settle()
         assert "stop" in refused(lambda: web.target("b", T.PREPARED))
         assert web.current("b") is C.ACTIVE
@@ -225,7 +225,7 @@ class TestManagingStates:
     def test_a_target_of_an_unknown_snapshot_is_refused(self) -> None:
         assert "no snapshot x" in refused(lambda: Ordered().activate("x"))
 
-    def test_what_has_no_state_cannot_be_destroyed(self) -> None:
+    def test_a_snapshot_without_a_state_cannot_be_destroyed(self) -> None:
         assert "no state" in refused(lambda: Ordered().add("a").target("a", T.DESTROYED))
 
     def test_the_snapshots_state_does_not_follow_its_instances(self) -> None:
@@ -238,7 +238,7 @@ class TestManagingStates:
         stored = web.change.kept[kinds.INSTANCE_TARGET.name, kinds.of_instance(SERVICE, ("sas", "web-1"))]
         assert web.service.tuples["a"].overrides != stored.overrides
 
-    def test_activating_the_active_one_again_wipes_them_too(self) -> None:
+    def test_activating_the_active_snapshot_again_wipes_the_targets_of_instances_too(self) -> None:
         web = Ordered().add("a").activate("a").settle().instance("a", "web-1", T.PREPARED).activate("a")
         assert web.running == [("a", Action.ACTIVATE)]
         assert not web.service.tuples["a"].overrides
@@ -253,7 +253,7 @@ class TestYpLite:
         web = Ordered().add("a").target("a", T.CREATED).settle()
         assert not web.service.tuples["a"].fill
 
-    def test_with_the_fill_flag_the_configuration_is_brought_before_preparing(self) -> None:
+    def test_with_the_fill_flag_instances_get_the_configuration_before_preparing(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED, fill=True)
         assert web.service.tuples["a"].fill
         assert web.running == [("a", Action.GENERATE)]
@@ -263,12 +263,12 @@ class TestYpLite:
         assert refused(lambda: web.instance("a", "web-0", T.ACTIVE))
         web.target("a", T.PREPARED).settle().instance("a", "web-0", T.ACTIVE)
 
-    def test_an_instance_without_configuration_is_unknown_and_unknown_is_wanted(self) -> None:
+    def test_an_instance_without_configuration_is_shown_with_state_and_target_unknown(self) -> None:
         assert instance_state(None, None).old == "UNKNOWN"
         answer = pb.ListInstancesResponse(instance=[pb.InstanceRow(id="web-0", state="UNKNOWN", state_name="Unknown")])
         assert show_instances(answer).splitlines()[1].split() == ["web-0", "Unknown", "UNKNOWN", "no"]
 
-    def test_the_flag_may_come_later(self) -> None:
+    def test_the_fill_flag_may_come_with_a_later_order(self) -> None:
         web = Ordered().add("a").target("a", T.CREATED).settle().target("a", T.CREATED, fill=True)
         assert web.running == [("a", Action.GENERATE)]
         assert web.settle().current("a") is C.CREATED

@@ -64,7 +64,7 @@ def test_the_model_finds_a_first_batch_that_may_fail(monkeypatch: pytest.MonkeyP
         model.test_a_bad_revision_costs_one_batch_in_any_service()
 
 
-def test_the_model_finds_room_that_forgets_what_is_away(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_finds_that_room_does_not_count_instances_away(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         batches, "batch_room", lambda policy, stages, progress: policy.unavailable(sum(map(len, stages.values())))
     )

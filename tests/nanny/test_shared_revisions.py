@@ -291,21 +291,21 @@ async def test_no_history_takes_a_shared_revision_from_a_snapshot_that_needs_it(
 
 
 @in_virtual_time
-async def test_the_search_finds_snapshots_that_look_at_themselves_alone() -> None:
+async def test_the_search_finds_snapshots_that_look_at_their_own_need_only() -> None:
     with pytest.raises(AssertionError):
         search(lambda *_: {}, 300)
 
 
 @in_virtual_time
-async def test_the_search_finds_that_what_is_pending_still_serves(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_search_finds_that_pending_snapshots_still_serve(monkeypatch: pytest.MonkeyPatch) -> None:
     right = need_of
     monkeypatch.setattr(needs, "need_of", lambda state: INSTALLED if right(state) == READY else right(state))
     with pytest.raises(AssertionError):
         search(find_needs, 300)
 
 
-def test_what_is_switched_off_keeps_its_files_until_its_own_removal_takes_them() -> None:
-    """It may be ordered PREPARED again meanwhile: then it says that they are there."""
+def test_a_snapshot_that_is_switched_off_keeps_its_files_until_its_own_removal() -> None:
+    """It may be ordered PREPARED again meanwhile, which says that its files are there."""
     assert need_of(SnapshotState(Current.DEACTIVATING, Target.DESTROYED)) == INSTALLED
 
 

@@ -1,4 +1,4 @@
-"""A share of a weight: what it is of is kept, so that it can be put back by anybody."""
+"""A share of a weight: the whole weight is kept beside it, so that any process can put it back."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_instance_gets_a_share_and_its_weight_back(held: Instance, percent: i
     assert weighed_instance(found, percent) is None
 
 
-def test_what_has_no_share_is_left_alone() -> None:
+def test_an_instance_without_a_share_is_left_alone() -> None:
     assert weighed_instance(instance(), 100) is None
     assert weighed_instance(instance(40), 100) is None
     assert [share_of(one) for one in (instance(40), instance(2, "5% of 40"))] == [100, 5]
@@ -53,7 +53,7 @@ def test_what_has_no_share_is_left_alone() -> None:
         (200, instance(40), 200, ""),
     ],
 )
-def test_a_share_is_kept_unless_the_weight_it_was_taken_of_changed(
+def test_a_share_is_kept_unless_the_whole_weight_changed(
     described: int, held: Instance, weight: int, said: str
 ) -> None:
     wanted = instance(described, held.meta.annotations.get(SHARE, ""))

@@ -32,7 +32,7 @@ def test_steps_and_checks_become_messages() -> None:
     assert not check.HasField("above")
 
 
-def test_nothing_takes_them_away() -> None:
+def test_an_empty_value_takes_the_steps_away() -> None:
     assert parse_attributes(["steps="]) == (pb.InfoAttributes(), ["rollout.step"])
 
 

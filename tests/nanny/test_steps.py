@@ -117,7 +117,7 @@ async def test_abort_fails_the_order_and_the_policy_decides(rolls_back: bool) ->
 
 
 @in_virtual_time
-async def test_another_order_takes_the_share_away_and_the_next_try_begins_with_the_same_canary() -> None:
+async def test_another_order_takes_the_share_away_and_begins_with_the_same_canary() -> None:
     async with virtual_cloud(6) as cloud:
         v1, v2 = await rolled_out(cloud)
         await cloud.target(v2)
@@ -135,7 +135,7 @@ async def test_another_order_takes_the_share_away_and_the_next_try_begins_with_t
 
 
 @in_virtual_time
-async def test_a_weight_that_people_gave_comes_back_and_who_is_ailing_is_no_canary() -> None:
+async def test_a_weight_that_people_gave_comes_back_and_an_ailing_instance_is_no_canary() -> None:
     async with virtual_cloud(6) as cloud:
         _, v2 = await rolled_out(cloud)
         for name, weight in (("web-1", 40), ("web-2", 0)):
@@ -154,7 +154,7 @@ async def test_a_weight_that_people_gave_comes_back_and_who_is_ailing_is_no_cana
 
 
 @in_virtual_time
-async def test_a_check_passes_waits_where_nothing_is_known_and_fails_the_order() -> None:
+async def test_a_check_passes_or_fails_the_order_and_without_a_value_it_waits() -> None:
     check = {"name": "errors", "prometheus": "main", "query": "errors{i=~'$instances'}", "below": 0.1, "durationS": 60}
     async with virtual_cloud(6) as cloud:
         query = "errors{i=~'web-0'}"
@@ -231,7 +231,7 @@ async def test_a_canary_gets_its_whole_weight_back_only_with_what_replaces_it() 
 
 
 @in_virtual_time
-async def test_a_canary_in_the_place_of_one_that_fell_holds_for_the_whole_time() -> None:
+async def test_a_canary_that_replaces_one_that_fell_holds_for_the_whole_time() -> None:
     async with virtual_cloud(6) as cloud:
         _, v2 = await rolled_out(cloud, step=[{"instances": "1"}, {"holdS": 120}])
         cloud.agents.programs["v2"] = lambda name, age_s: Looks(2.0 <= age_s < 110.0 or (name != "web-0" and age_s > 2))
@@ -246,7 +246,7 @@ async def test_a_canary_in_the_place_of_one_that_fell_holds_for_the_whole_time()
 
 
 @in_virtual_time
-async def test_weights_that_hq_refuses_are_named_once_asked_seldom_and_starve_nobody(
+async def test_weights_that_hq_refuses_are_named_once_sent_seldom_and_hold_up_no_others(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("nanny.actions.shares.AT_ONCE", 1)

@@ -61,7 +61,7 @@ async def test_a_roll_out_has_its_batches_with_begin_and_end() -> None:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_a_failed_one_says_which_instance_why_and_what_it_printed_last() -> None:
+async def test_a_failed_roll_out_says_which_instance_failed_why_and_what_it_printed_last() -> None:
     async with virtual_cloud(4) as cloud:
         await cloud.create(maxUnavailable="1", rollBack=True)
         v1 = await cloud.add("v1")
@@ -89,7 +89,7 @@ async def test_a_failed_one_says_which_instance_why_and_what_it_printed_last() -
 
 
 @in_virtual_time
-async def test_the_live_table_names_who_was_judged_while_it_is_under_way() -> None:
+async def test_the_live_table_names_the_instances_judged_while_a_roll_out_is_under_way() -> None:
     async with virtual_cloud(6) as cloud:
         await cloud.create(maxUnavailable="1", maxFailures="2", soakS=20)
         await cloud.activate(await cloud.add("v1"))
@@ -104,7 +104,7 @@ async def test_the_live_table_names_who_was_judged_while_it_is_under_way() -> No
 
 
 @in_virtual_time
-async def test_steps_are_in_it_with_who_promoted_and_who_aborted() -> None:
+async def test_the_time_line_has_the_steps_with_who_promoted_and_who_aborted() -> None:
     async with virtual_cloud(6) as cloud:
         steps = [{"instances": "1", "weight": "5%"}, {"holdS": 20}, {"promote": True}]
         await cloud.create(maxUnavailable="2", soakS=5, step=steps)
@@ -150,7 +150,7 @@ def says(_: InstanceKey) -> tuple[str, str]:
 
 
 @pytest.mark.long
-def test_it_is_bounded_whatever_happens() -> None:
+def test_the_time_line_is_bounded_whatever_happens() -> None:
     record, action = None, ActionRecord(number=7, since_unix_ms=1)
     for number in range(300):
         del action.batch[:]
@@ -178,7 +178,9 @@ def test_it_is_bounded_whatever_happens() -> None:
         ([1], [2], {"web-1": "fell", "web-2": "failed"}),
     ],
 )
-def test_what_failed_for_good_did_not_only_fall(fell: list[int], failed: list[int], verdicts: dict[str, str]) -> None:
+def test_an_instance_that_failed_for_good_is_not_shown_as_one_that_fell(
+    fell: list[int], failed: list[int], verdicts: dict[str, str]
+) -> None:
     record = timeline_after(None, ActionRecord(number=1, fell=keys(*fell)), says, 1)
     for now_ms in (2, 3):
         action = ActionRecord(number=1, fell=keys(*fell), failed=keys(*failed))
@@ -197,7 +199,7 @@ def test_a_batch_that_is_not_approved_is_given_up_and_another_action_begins_anew
     assert ended_timeline(RolloutRecord(), keys(1), says, 40).judged[0].id == "web-1"
 
 
-def test_of_a_roll_out_that_an_earlier_version_began_all_steps_but_the_last_are_over() -> None:
+def test_all_steps_but_the_last_are_over_in_a_roll_out_that_an_earlier_version_began() -> None:
     action = ActionRecord(number=1, step=[pb.RolloutStep(hold_s=1)] * 3, steps_over=2)
     record = timeline_after(RolloutRecord(number=1), action, says, 10)
     assert [one.HasField("end_time") for one in record.step] == [True, True, False]
@@ -206,7 +208,7 @@ def test_of_a_roll_out_that_an_earlier_version_began_all_steps_but_the_last_are_
 
 @in_virtual_time
 @pytest.mark.parametrize("ends", ["another", "abort", "stop"])
-async def test_what_ends_a_roll_out_ends_its_time_line(ends: str) -> None:
+async def test_another_order_an_abort_or_a_stop_ends_the_time_line_of_a_roll_out(ends: str) -> None:
     async with virtual_cloud(4) as cloud:
         await cloud.create(maxUnavailable="2", soakS=20)
         await cloud.activate(await cloud.add("v1"))

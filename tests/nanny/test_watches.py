@@ -1,4 +1,4 @@
-"""Watches of a service: what they show is looked up once for all of them."""
+"""Watches of one service share a look at its state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_many_watches_of_a_service_cost_as_much_as_one(monkeypatch: pytest
 
 
 async def test_each_tick_of_a_watch_shows_a_new_look(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It showed the look of the tick before again: a change was seen after two ticks."""
+    """A tick once showed the look of the tick before again, so that a change was seen two ticks later."""
     ticks, sleep = 0, asyncio.sleep
 
     async def count_tick(_delay_s: float) -> None:

@@ -9,7 +9,7 @@ from tests.support.sample_instances import instance
 from tests.support.secured import served
 
 
-async def test_an_instance_created_twice_is_there_and_one_of_another_service_is_refused() -> None:
+async def test_an_instance_created_twice_exists_and_one_of_another_service_is_refused() -> None:
     """The watch may show a new instance later than the next look at it."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         writer = InstanceWriter({"here": client}, SystemClock())

@@ -1,4 +1,4 @@
-"""The record on disk: days, copies, what is deleted, and what is asked of it."""
+"""The record on disk: its days, its copies, what is deleted, and how it is searched."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def test_each_day_can_be_read_alone(tmp_path: Path) -> None:
     assert ids(archive, DAY + 15, service="other") == []
 
 
-def test_what_has_moved_away_is_not_on_its_old_node(tmp_path: Path) -> None:
+def test_an_instance_that_has_moved_away_is_not_on_its_old_node(tmp_path: Path) -> None:
     archive = Archive(tmp_path, 30, 1 << 30)
     moved = put(DAY + 20, "web-1", pb.EVENT_KIND_CHANGED)._replace(node="n2")
     archive.write(DAY + 20, [put(DAY + 10, "web-1"), put(DAY + 10, "web-2"), moved], [], ["ams"], {})
@@ -126,8 +126,8 @@ def test_a_gap_over_midnight_is_one_gap(tmp_path: Path) -> None:
     assert (during.age_ms, during.gap) == (DAY_MS - 7, "ams: away")
 
 
-def test_what_the_cms_said_at_midnight_is_read_again_with_the_day_before(tmp_path: Path) -> None:
-    """It is the first of the new day's file, before that day's beginning."""
+def test_decisions_of_the_cms_at_midnight_are_read_again_with_the_day_before(tmp_path: Path) -> None:
+    """They stand first in the new day's file, before the chunk with which that day begins."""
     archive = Archive(tmp_path, 30, 1 << 30)
     said = [(10, True), (20, False), (DAY_MS + 1, False), (DAY_MS + 2, True), (DAY_MS + 3, False)]
     for after_ms, is_start in said:
@@ -141,7 +141,7 @@ def test_what_the_cms_said_at_midnight_is_read_again_with_the_day_before(tmp_pat
     assert read(DAY_MS + 5) == [DAY_MS + 2, DAY_MS + 3]
 
 
-def test_a_file_that_is_not_whole_begins_nothing_twice(tmp_path: Path) -> None:
+def test_an_unfinished_file_of_a_day_is_continued_and_doubles_no_event(tmp_path: Path) -> None:
     archive = Archive(tmp_path, 30, 1 << 30)
     archive.write(DAY + 10, [put(DAY + 10, "web-1")], [], ["ams"], {})
     archive.close()

@@ -1,4 +1,4 @@
-"""What the ledger of a CMS says becomes rows that are shown to who may read what they name, and to nobody else."""
+"""What the ledger of a CMS says becomes rows that are shown only to callers that may read what they name."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_budgets_are_shown_at_the_tasks_of_their_unit_only() -> None:
     assert granted == {"t1": 1, "t2": 0, "t3": 1, "t4": 0}
 
 
-def test_who_asked_is_its_identity_and_no_name_that_it_gave_itself() -> None:
+def test_the_author_of_a_task_is_its_identity_and_no_name_that_it_gave_itself() -> None:
     entry = task("t1", "ci-web", "waiting")
     entry.task.issuer, entry.task.action, entry.task.need = "ops/ada", "reboot", "planned"
     (asked,) = rows_of([entry])
@@ -64,7 +64,7 @@ def readable(row: DecisionRow, name: str, services: list[str] | None) -> bool:
 async def test_a_disruption_of_more_instances_than_recorded_is_for_readers_of_everything(
     instances: int, of_a: list[bool]
 ) -> None:
-    """The first 200 places are of service `a`; who may read that one read of the task on `b`, too."""
+    """The first 200 places are of service `a`: whoever may read that one could read of the task on `b`, too."""
     book = TaskLedger.empty(Rules(), ("ams",))
     budgets = [Budget(name, name, max_unavailable=Amount.parse("100%")) for name in ("a", "b")]
     book.rule(Budgets(budgets), budgets)

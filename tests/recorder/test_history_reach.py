@@ -79,8 +79,8 @@ class SlowArchive:
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["waits", "leaves"])
-async def test_a_caller_leaves_threads_to_others_and_to_what_is_recorded(leaves: bool) -> None:
-    """Also one that leaves and comes again: what it asked for is read on."""
+async def test_a_caller_leaves_threads_to_others_and_to_the_recording(leaves: bool) -> None:
+    """Also a caller that leaves and comes again, while its first question is still being read."""
     archive, now = SlowArchive(), Timestamp(seconds=1)
     api = HistoryApi(archive, SystemClock(), RecordReaders(SystemClock()))  # type: ignore[arg-type]
     method: Any = next(m for m in api.methods() if m.path.endswith("/FindInstancesAt"))
@@ -120,7 +120,7 @@ class EndlessArchive:
             yield f"day/{number}", put(DAY, "web-1")
 
 
-async def test_nobody_looks_through_the_record_longer_than_he_waits() -> None:
+async def test_a_search_of_the_record_ends_with_its_callers_deadline() -> None:
     call = call_of(SystemClock().now() + 0.05, services=Patterns(["mail"]))
     with pytest.raises(DeadlineExceeded, match="name a service"):
         await ask(EndlessArchive(), pb.ListEventsRequest(), call)

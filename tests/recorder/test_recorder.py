@@ -101,7 +101,7 @@ async def at(history: HistoryServiceStub, seconds: float, **which: Any) -> pb.Fi
     return await history.FindInstancesAt(pb.FindInstancesAtRequest(time=when, **which))
 
 
-async def test_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: Registry) -> None:
+async def test_history_has_what_happened_and_the_registry_as_of_a_time(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
         await hq.put("web-1")
         await until_last(history, {pb.EVENT_KIND_CREATED, pb.EVENT_KIND_READY})
@@ -189,7 +189,7 @@ async def test_a_file_system_that_is_full_ends_recording_and_says_so_and_nothing
 
 
 @pytest.mark.long
-async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_path: Path, hq: Registry) -> None:
+async def test_pages_show_each_event_once_and_an_unknown_page_token_is_refused(tmp_path: Path, hq: Registry) -> None:
     async with recording(tmp_path, hq) as history:
         await follow(history, hq)
         for number in range(3):
@@ -212,7 +212,7 @@ async def test_pages_show_each_event_once_and_an_unknown_page_is_refused(tmp_pat
 
 
 @pytest.mark.long
-async def test_what_is_no_time_is_refused_by_its_name(tmp_path: Path, hq: Registry) -> None:
+async def test_a_time_out_of_range_is_refused_by_the_name_of_its_field(tmp_path: Path, hq: Registry) -> None:
     before, beyond = Timestamp(seconds=4_102_444_800, nanos=-1), Timestamp(seconds=1 << 40)
     async with recording(tmp_path, hq) as history:
         for wrong in (before, beyond):

@@ -101,7 +101,7 @@ async def following_nanny(nanny: Histories, processes: int) -> AsyncIterator[Kep
 
 
 @pytest.mark.parametrize("source", [CmsSource, NannySource, WalleSource, FusesSource])
-def test_a_server_that_cannot_be_followed_is_looked_for_under_a_flag_that_there_is(
+def test_the_flag_named_when_a_server_cannot_be_followed_exists(
     source: Callable[[ServerProcesses], ServerSource],
 ) -> None:
     flags = [flag for parameter in serve.params for flag in parameter.opts]
@@ -184,15 +184,15 @@ async def following_cms() -> AsyncIterator[tuple[Ledger, Ledger, Kept]]:
         yield leader, stuck, kept
 
 
-async def test_a_day_begins_with_the_process_that_ended_the_one_before() -> None:
-    """All others were asked first: one that does not answer took 15 s, of which nothing was recorded."""
+async def test_a_new_day_begins_at_the_process_that_was_followed_the_day_before() -> None:
+    """All others were once asked first: one that did not answer took 15 s, of which nothing was recorded."""
     async with following_cms() as (leader, stuck, kept):
         kept.time_ms += DAY_MS
         await kept.until(lambda: leader.calls == 2)
         assert (stuck.calls, kept.gaps) == (0, [])
 
 
-async def test_a_gap_begins_when_the_stream_ends_and_not_when_the_others_did_not_answer_either() -> None:
+async def test_a_gap_begins_when_the_stream_ends_and_not_once_the_others_did_not_answer_either() -> None:
     async with following_cms() as (leader, stuck, kept):
         leader.over.set()
         await kept.until(lambda: len(kept.gaps) > 0)

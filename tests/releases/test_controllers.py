@@ -150,7 +150,9 @@ async def roll_out(side: Side, edition: str) -> None:
     await side.nanny("target", "web", "ACTIVE", "--wait", "4m")
 
 
-async def test_the_others_take_over_and_give_back(versions: Versions, etcd: SharedEtcd, tmp_path: Path) -> None:
+async def test_controllers_of_the_other_version_take_over_and_give_back(
+    versions: Versions, etcd: SharedEtcd, tmp_path: Path
+) -> None:
     async with sides(versions, etcd, tmp_path) as (first, second):
         await first.start()
         async with Client([first.hq.grpc]) as client, following_agents(client, ["web"], random.Random(1)):

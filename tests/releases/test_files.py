@@ -24,7 +24,7 @@ pytestmark = [pytest.mark.long, pytest.mark.timeout(240)]
 PROGRAM = Path(__file__).with_name("discovering.py")
 
 
-async def test_a_backup_of_one_is_verified_and_restored_by_the_other(
+async def test_a_backup_of_one_version_is_verified_and_restored_by_the_other(
     versions: Versions, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     async with replicas(versions, etcd, tmp_path) as (first, second):

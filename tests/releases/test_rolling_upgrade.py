@@ -72,7 +72,7 @@ async def outside_reader(root: Path, replicas: list[str], ids: list[str]) -> Asy
         await process.wait()
 
 
-async def test_nothing_is_lost_and_nothing_becomes_not_ready(
+async def test_an_upgrade_and_its_reversal_lose_nothing_and_make_no_instance_not_ready(
     last_release: Path, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     async with AsyncExitStack() as stack:

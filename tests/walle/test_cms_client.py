@@ -168,7 +168,7 @@ async def test_every_call_is_an_event_successful_or_not(calls: OutgoingCalls) ->
     assert event.tags == ("wall-e.cms.get_tasks", "wall-e.cms.web", f"wall-e.cms.{name}", "wall-e.cms.version.v1.4")
 
 
-def test_events_are_named_as_the_protocols_own_example() -> None:
+def test_events_are_named_as_in_the_example_of_the_protocol() -> None:
     url = "http://cms.cloud.example.net/project/cloud-ext-web"
     event = event_of("get_tasks", "cloud-ext-web", url, "v1.1")
     assert event.host == "wall-e.cms.cms.cloud.example.net-project-cloud-ext-web"
@@ -183,13 +183,13 @@ def test_events_are_named_as_the_protocols_own_example() -> None:
 # --- garbage --------------------------------------------------------------------------------------------------------
 
 
-def test_a_task_without_an_operation_is_deleted_once_it_was_seen_twice() -> None:
+def test_a_task_without_an_operation_is_deleted_at_the_second_sight() -> None:
     collector = Collector(lambda: "prod")
     assert collector.look("a", ["walle-prod.op1-0-0"], set()) == []
     assert collector.look("a", ["walle-prod.op1-0-0"], set()) == ["walle-prod.op1-0-0"]
 
 
-def test_a_task_that_got_its_operation_meanwhile_stays() -> None:
+def test_a_task_that_got_its_operation_in_between_stays() -> None:
     collector = Collector(lambda: "prod")
     collector.look("a", ["walle-prod.op1-0-0"], set())
     assert collector.look("a", ["walle-prod.op1-0-0"], {"walle-prod.op1-0-0"}) == []
@@ -206,11 +206,11 @@ def test_tasks_of_others_are_never_deleted(foreign: str, installation: str) -> N
         assert collector.look("a", [foreign], set()) == []
 
 
-def test_what_was_seen_in_one_cms_is_not_suspect_in_another() -> None:
+def test_a_task_seen_once_in_one_cms_is_not_suspect_in_another() -> None:
     collector = Collector(lambda: "prod")
     collector.look("a", ["walle-prod.op1-0-0"], set())
     assert collector.look("b", ["walle-prod.op1-0-0"], set()) == []
 
 
-def test_a_fake_is_a_fake() -> None:
+def test_the_fake_cms_answers_404_for_an_unknown_task() -> None:
     assert FakeCms().answer("GET", "/v1.4/tasks/none", "", {})[0] == 404

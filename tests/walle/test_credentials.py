@@ -101,7 +101,7 @@ async def test_no_order_of_an_uploader_makes_walle_call_it_or_run_its_words(scen
 
 @pytest.mark.parametrize("kind", [OPERATION_KIND_REBOOT, OPERATION_KIND_REDEPLOY])
 @pytest.mark.parametrize("bmc", ["MINE", "-oProxyCommand=touch /tmp/x", "LISTED/redfish/v1?"])
-async def test_what_an_older_version_stored_is_neither_called_nor_given_to_a_program(
+async def test_an_address_that_an_older_version_stored_is_neither_called_nor_given_to_a_program(
     scene: Scene, kind: int, bmc: str
 ) -> None:
     assert await scene.walle.status("admin", pb.AddHostRequest(host="h1", project="web", state=HOST_STATE_FREE)) == 200

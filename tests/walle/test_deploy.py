@@ -1,4 +1,4 @@
-"""What the page shows loads."""
+"""The configuration files that the page shows can be loaded."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ def test_the_destinations_on_the_page_load(tmp_path: Path) -> None:
     assert listed.hook_at("https://hooks.example.net/services/T1") is not None
 
 
-def test_the_page_says_how_long_a_step_has_to_help() -> None:
+def test_the_page_says_how_long_each_step_has_to_help() -> None:
     assert f"within {VERIFY_MS // 60_000} minutes" in PAGE

@@ -99,7 +99,7 @@ async def test_redfish_powers_off(calls: OutgoingCalls, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-async def test_redfish_says_what_is_wrong(calls: OutgoingCalls, tmp_path: Path) -> None:
+async def test_redfish_failures_say_what_is_wrong(calls: OutgoingCalls, tmp_path: Path) -> None:
     async with redfish_emulator(tmp_path, "a", "b") as url:
         with pytest.raises(ExecutorFailure, match="2 systems: configure `system`"):
             await redfish(url, "", calls).progress_marker(in_work())
@@ -174,13 +174,13 @@ def named_host(*addresses: str, name: str = f"h1.{ZONE}") -> Host:
     return host
 
 
-async def test_a_server_that_does_not_answer_for_the_zone_says_nothing_of_its_records(bind: NameServer) -> None:
+async def test_a_name_server_that_refuses_the_query_is_not_taken_for_one_without_records(bind: NameServer) -> None:
     executor = Dns("dns", DnsConfig("127.0.0.1", "other.example", bind.port))
     with pytest.raises(ExecutorFailure, match=r"^127\.0\.0\.1 refused the query: REFUSED$"):
         await executor.poll(named_host("10.0.0.1", name="h1.other.example"), 0)
 
 
-async def test_records_become_what_walle_knows(bind: NameServer) -> None:
+async def test_the_records_of_a_host_become_the_addresses_that_walle_knows(bind: NameServer) -> None:
     executor, host = dns_of(bind), named_host("10.0.0.1", "2001:db8::1")
     assert (await executor.poll(host, 0)).progress is WorkProgress.NOT_BEGUN  # 10.0.0.99, and no AAAA
     await executor.begin(host)
@@ -189,7 +189,7 @@ async def test_records_become_what_walle_knows(bind: NameServer) -> None:
     assert (await executor.poll(host, 0)).progress is WorkProgress.DONE
 
 
-async def test_an_address_that_is_gone_goes_from_dns(bind: NameServer) -> None:
+async def test_an_address_that_a_host_no_longer_has_is_removed_from_dns(bind: NameServer) -> None:
     executor = dns_of(bind)
     await executor.begin(named_host("10.0.0.1", "2001:db8::1"))
     await executor.begin(named_host("10.0.0.1"))
@@ -209,7 +209,7 @@ async def test_an_update_that_is_refused_is_a_failure(bind: NameServer) -> None:
         (named_host("not-an-address"), "not-an-address"),
     ],
 )
-async def test_what_cannot_be_fixed_is_said(host: Host, why: str) -> None:
+async def test_a_host_that_dns_cannot_fix_is_told_with_the_reason(host: Host, why: str) -> None:
     with pytest.raises(ExecutorFailure, match=why):
         await Dns("dns", DnsConfig("127.0.0.1", ZONE, 1)).begin(host)
 
@@ -288,7 +288,7 @@ async def test_another_exit_code_is_a_failure_with_its_output() -> None:
     assert await run(Command("script", config), in_work()) == (WorkProgress.FAILED, "exit code 3\nno way\n")
 
 
-async def test_a_program_that_does_not_end_is_ended() -> None:
+async def test_a_program_that_does_not_end_in_time_is_ended() -> None:
     config = CommandConfig((sys.executable, "-c", "import time; time.sleep(60)"), timeout_s=0.3)
     progress, output = await run(Command("script", config), in_work())
     assert progress is WorkProgress.FAILED
@@ -357,7 +357,7 @@ async def test_a_program_that_is_not_there_is_a_failure() -> None:
 
 
 @pytest.mark.parametrize(("repeatable", "progress"), [(True, WorkProgress.NOT_BEGUN), (False, WorkProgress.UNKNOWN)])
-async def test_a_program_of_which_nothing_is_known_here_is_repeated_only_if_it_may_be(
+async def test_a_program_without_a_known_outcome_is_repeated_only_if_it_is_repeatable(
     repeatable: bool, progress: WorkProgress
 ) -> None:
     config = CommandConfig(("true",), repeatable=repeatable)
@@ -434,7 +434,7 @@ async def test_a_folder_of_programs_that_others_can_write_to_is_not_used(runs: P
         await Command("script", CommandConfig(("true",))).begin(in_work())
 
 
-async def test_files_of_programs_that_nobody_asks_for_any_more_are_removed(runs: Path) -> None:
+async def test_files_left_by_old_runs_are_removed(runs: Path) -> None:
     runs.mkdir(parents=True, mode=0o700)
     for name, age_s in (("old", 3 * 86_400), ("new", 60)):
         (runs / name).touch()
@@ -445,7 +445,7 @@ async def test_files_of_programs_that_nobody_asks_for_any_more_are_removed(runs:
 
 @pytest.mark.long
 def test_grpcs_handlers_for_fork_are_off_where_programs_are_run() -> None:
-    """A child of theirs crashed now and then before its program began: a repair that never ran had failed."""
+    """With them a child crashed now and then before its program began, and a repair that never ran had failed."""
     told = [sys.executable, "-c", "import walle.serve, os; print(os.environ['GRPC_ENABLE_FORK_SUPPORT'])"]
     assert subprocess.check_output(told, text=True).strip() == "0"
 
@@ -459,7 +459,7 @@ async def test_programs_end_with_walle() -> None:
 # --- others' services -----------------------------------------------------------------------------------------------
 
 
-async def test_a_service_is_asked_by_the_operations_id() -> None:
+async def test_a_service_is_asked_by_the_id_of_the_operation() -> None:
     works: dict[str, str] = {}
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -62,7 +62,9 @@ async def test_never_more_repairs_than_allowed_whatever_is_killed_paused_or_cut_
 @pytest.mark.night
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(("bug", "word"), BUGS.items(), ids=lambda one: getattr(one, "__name__", one))
-async def test_a_run_under_faults_finds_a_bug(bug: Callable[[Patch], None], word: str, tmp_path: Path) -> None:
+async def test_a_seeded_bug_is_found_by_a_run_under_faults(
+    bug: Callable[[Patch], None], word: str, tmp_path: Path
+) -> None:
     program = ("tests.support.walle.seeded", bug.__name__)
     run = WalleRun(tmp_path, seed=1, say=lambda _: None, program=program, awaited=word)
     await run.run(20.0)
@@ -113,14 +115,14 @@ class Story:
         return [one.what.partition(":")[0].partition(" ")[0] for one in self.history.broken]
 
 
-def test_the_checker_blames_one_more_than_the_limit_and_nobody_once_the_window_has_passed() -> None:
+def test_the_checker_blames_a_repair_above_the_limit_and_none_once_the_window_has_passed() -> None:
     story = Story("1m:2")
     for name, at_s in (("a", 10), ("a", 20), ("b", 30), ("c", 79), ("d", 91)):
         story.repair(name, at_s)
     assert story.blamed() == ["c"]
 
 
-def test_the_checker_knows_credits_until_they_are_spent_or_over() -> None:
+def test_the_checker_allows_credits_until_they_are_spent_or_over() -> None:
     story = Story("1m:1")
     story.fuse(off=True)
     story.fuse(off=False, credits_=2, until_s=30)
@@ -137,7 +139,7 @@ def test_the_checker_knows_credits_until_they_are_spent_or_over() -> None:
     assert late.blamed() == ["b"]
 
 
-def test_the_checker_blames_what_begins_while_a_fuse_is_out_and_forgets_at_switching_on() -> None:
+def test_the_checker_blames_repairs_while_a_fuse_is_out_and_counts_anew_once_it_is_on() -> None:
     story = Story("1m:1")
     story.repair("a", 10)
     story.fuse(off=True)
@@ -224,7 +226,7 @@ def test_the_checker_blames_an_approval_that_is_held_beyond_its_bound(
     assert not list(held_too_long(host, minutes * 60_000))
 
 
-def test_the_checker_counts_hosts_that_are_given_up_and_blames_what_is_done_to_them() -> None:
+def test_the_checker_counts_hosts_that_are_given_up_and_blames_operations_on_them() -> None:
     story = Story("1m:9")
     story.dies("a", 10)
     story.dies("b", 20)

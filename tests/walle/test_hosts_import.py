@@ -76,7 +76,7 @@ async def test_hosts_of_many_projects_are_imported_in_as_many_calls_as_it_takes(
 
 
 @pytest.mark.parametrize(("projects", "status"), [(10, 200), (11, 400)])
-async def test_what_one_transaction_cannot_take_is_refused_also_as_a_dry_run(
+async def test_an_import_too_large_for_one_transaction_is_refused_also_as_a_dry_run(
     walle: Running, projects: int, status: int
 ) -> None:
     for number in range(projects):
@@ -112,7 +112,7 @@ async def test_one_bad_row_is_named_and_nothing_is_imported(walle: Running, row:
     assert len(walle.server.automaton.hosts) == 1
 
 
-async def test_hosts_of_a_call_are_among_its_machines_and_have_nothing_of_their_own(walle: Running) -> None:
+async def test_hosts_of_an_import_must_be_among_its_machines_and_have_no_fields_of_their_own(walle: Running) -> None:
     machine = Machine(name="h1", project=["web"])
     for host in (
         pb.AddHostRequest(host="h2", project="web"),

@@ -1,4 +1,4 @@
-"""Who says what names a machine: not its owner. Over real sockets."""
+"""The names and addresses of a machine come from the inventory, not from its owner. Over real sockets."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ FULL = machine(
 
 
 @pytest.mark.parametrize("named", ["lab-1", "100500"])
-async def test_an_owner_adds_by_name_or_number_what_the_inventory_permits_and_gets_what_it_says(
+async def test_an_owner_adds_a_machine_by_name_or_number_and_the_inventory_says_the_rest(
     walle: Guarded, named: str
 ) -> None:
     await done(walle, "lab-operator", imported(FULL))
@@ -82,7 +82,7 @@ async def test_an_owner_adds_by_name_or_number_what_the_inventory_permits_and_ge
     await refused(walle, ME, added("lab-1"), "already exists")
 
 
-async def test_an_owner_adds_nothing_else(walle: Guarded) -> None:
+async def test_an_owner_cannot_add_any_other_machine_or_field(walle: Guarded) -> None:
     await done(walle, "admin", imported(machine("prod-1", "prod", inventory=7), machine("any-1", "w*")))
     for host in ("prod-1", "7", "nowhere-1", "100500"):
         await refused(walle, ME, added(host), "is not in the inventory, or not for project web: an operator")
@@ -99,7 +99,7 @@ async def test_an_owner_adds_nothing_else(walle: Guarded) -> None:
 
 
 @pytest.mark.parametrize("who", [ME, "web-admin", "agent/lab-1", "lab-operator", "lab-admin"])
-async def test_only_who_covers_a_machine_imports_or_removes_it(walle: Guarded, who: str) -> None:
+async def test_only_a_caller_whose_scope_has_a_machine_imports_or_removes_it(walle: Guarded, who: str) -> None:
     await done(walle, "admin", imported(machine("prod-1")))
     for order in (imported(machine("prod-1", "web")), pb.RemoveMachineRequest(machine="prod-1")):
         assert await walle.status(who, order) == 403
@@ -121,7 +121,9 @@ async def test_only_who_covers_a_machine_imports_or_removes_it(walle: Guarded, w
         ({"inventory": 100500}, "inventory number 100500"),
     ],
 )
-async def test_an_address_and_a_number_belong_to_one_machine(walle: Guarded, other: dict[str, Any], what: str) -> None:
+async def test_an_address_and_a_number_belong_to_one_machine_only(
+    walle: Guarded, other: dict[str, Any], what: str
+) -> None:
     """Else a reset of the one is a reset of the other."""
     await done(walle, "admin", imported(FULL))
     why = f"machine lab-2: {what} belongs to lab-1"
@@ -132,7 +134,7 @@ async def test_an_address_and_a_number_belong_to_one_machine(walle: Guarded, oth
     assert list(walle.walle.server.automaton.machines) == ["lab-1"]
 
 
-async def test_whose_an_address_is_is_told_to_who_covers_that_machine(walle: Guarded) -> None:
+async def test_the_owner_of_an_address_is_told_only_to_callers_that_cover_its_machine(walle: Guarded) -> None:
     """A dry run for a whole network would tell which machine is where."""
     await done(walle, "admin", imported(machine("prod-1", bmc="10.7.0.1"), machine("lab-1", bmc="10.7.0.2")))
     for order in (
@@ -144,7 +146,7 @@ async def test_whose_an_address_is_is_told_to_who_covers_that_machine(walle: Gua
     await refused(walle, "lab-operator", imported(machine("lab-2", bmc="10.7.0.2")), "10.7.0.2 belongs to lab-1")
 
 
-async def test_a_number_names_nobody_s_machine_to_who_may_not_see_it(walle: Guarded) -> None:
+async def test_a_number_does_not_reveal_the_name_of_a_machine_out_of_reach(walle: Guarded) -> None:
     await done(walle, "admin", imported(machine("prod-1", "prod", inventory=7)))
     await done(walle, "admin", added("prod-1", "prod"))
     for order in (
@@ -171,11 +173,11 @@ async def test_a_number_names_nobody_s_machine_to_who_may_not_see_it(walle: Guar
         ({"location": Location(rack="r\n1")}, "machines[0].location"),
     ],
 )
-async def test_what_is_wrong_in_a_machine_is_named(walle: Guarded, bad: dict[str, Any], field: str) -> None:
+async def test_a_bad_field_of_a_machine_is_named(walle: Guarded, bad: dict[str, Any], field: str) -> None:
     await refused(walle, "admin", imported(Machine(name="lab-1", **bad)), field)
 
 
-async def test_an_import_changes_the_host_as_well_and_can_be_repeated(walle: Guarded) -> None:
+async def test_an_import_also_changes_the_host_and_can_be_repeated(walle: Guarded) -> None:
     await done(walle, "admin", imported(FULL))
     await done(walle, ME, added("lab-1"))
     moved = machine("lab-1", "web", bmc="10.7.0.2", location=Location(rack="r2"))

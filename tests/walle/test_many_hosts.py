@@ -87,7 +87,7 @@ async def test_every_list_has_pages_in_the_order_of_its_names(monkeypatch: pytes
             assert [name_of(one) for one in first[field]] == names[:3], f"{field}: as many as a page has"
 
 
-async def test_a_call_about_many_hosts_takes_few_transactions_and_all_of_it_effect() -> None:
+async def test_a_call_about_many_hosts_takes_few_transactions_and_takes_effect_for_all() -> None:
     count = 40 * HOSTS_IN_EVENT
     async with running(await full_store(count)) as walle:
         names = [f"h{i:05}" for i in range(count)]

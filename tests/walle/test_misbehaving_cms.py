@@ -1,6 +1,6 @@
 """A CMS in another language that misbehaves in every way we could think of, for a day each: over HTTP, in virtual time.
 
-What Wall-E does about each is in the table: what the host shows, and how much is asked, said and written at most.
+The table says what Wall-E does about each: what the host shows, and how much is asked, logged and written at most.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ async def live(day: OneDay) -> set[str]:
     return shown
 
 
-async def test_every_manner_has_its_row(cms: Misbehaving) -> None:
+async def test_every_kind_of_misbehaviour_has_its_row(cms: Misbehaving) -> None:
     assert {*cms.manners} - {"obeys"} == {*MANNERS}
 
 

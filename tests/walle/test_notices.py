@@ -111,7 +111,7 @@ async def test_the_password_goes_only_to_a_mail_server_that_shows_a_trusted_cert
     assert (len(kept.mails), len(logins)) == ((1, 1) if trusted == "mine" else (0, 0))
 
 
-async def test_line_breaks_of_others_make_no_headers(mail: tuple[Kept, Mail]) -> None:
+async def test_line_breaks_in_a_notice_make_no_headers_in_its_mail(mail: tuple[Kept, Mail]) -> None:
     kept, way = mail
     bad = NoticeRecord(severity=SEVERITY_ERROR, text="h1: rejected\nBcc: everybody@example.net")
     await way.deliver("oncall@example.net", bad)
@@ -190,7 +190,7 @@ async def test_a_slow_or_failing_address_delays_nobody_else_and_shows_what_is_wr
 
 
 @pytest.mark.long
-async def test_recipients_of_one_project_hold_up_nobody_elses_notices(hooks: Hooks) -> None:
+async def test_recipients_of_one_project_do_not_delay_the_notices_of_others(hooks: Hooks) -> None:
     async with running(file=notified(hooks, "fine")) as walle:
         slow = [Recipient(severity=SEVERITY_ERROR, address=f"{hooks.url}/slow-{n}") for n in range(40)]
         noisy = Project(id="noisy", notifications=Notifications(recipient=slow))
@@ -227,7 +227,7 @@ async def test_a_mail_server_that_does_not_answer_takes_no_thread_of_others() ->
 
 
 @pytest.mark.long
-async def test_what_was_not_delivered_is_delivered_by_the_next_process_and_can_be_told_apart(hooks: Hooks) -> None:
+async def test_an_undelivered_notice_is_sent_by_the_next_process_with_the_same_id(hooks: Hooks) -> None:
     store = LastingStore()
     async with running(store, notified(hooks, "slow")) as walle:
         walle.server.automaton.outbox.send([Notice(SEVERITY_ERROR, "", "one")])
@@ -263,7 +263,7 @@ async def test_notices_are_listed_in_pages_and_acknowledged(hooks: Hooks) -> Non
         assert not (await walle.call(pb.ListNoticesRequest(all=True, severity=SEVERITY_CRITICAL))).get("notices")
 
 
-async def test_an_address_that_nothing_delivers_to_loses_the_notice_which_is_counted() -> None:
+async def test_a_notice_without_a_configured_delivery_is_lost_and_counted() -> None:
     recipient = Recipient(severity=SEVERITY_ERROR, address="oncall@example.net")
     async with running(file=pretending(recipients=(recipient,))) as walle:
         outbox, records = walle.server.automaton.outbox, walle.server.automaton.notices

@@ -39,7 +39,7 @@ async def test_an_answer_of_a_mebibyte_is_taken(calls: OutgoingCalls) -> None:
     assert (reply.status, len(reply.content), reply.json()) == (200, MAX_ANSWER_BYTES, None)
 
 
-async def test_an_answer_that_would_grow_here_is_not_unpacked(calls: OutgoingCalls) -> None:
+async def test_a_compressed_answer_is_refused_and_not_unpacked(calls: OutgoingCalls) -> None:
     async with listening(answer(body=b"x", content_encoding="gzip")) as server:
         with pytest.raises(OutgoingCallFailed, match="is compressed"):
             await calls.send("GET", f"http://{server.address}/")
@@ -67,7 +67,9 @@ async def test_a_redirect_is_not_followed(calls: OutgoingCalls) -> None:
 
 
 @pytest.mark.parametrize("token", ["WORD\nWORD", "WORD\r", "WORD\x00", "W\u00f6RD"])
-async def test_why_a_call_cannot_be_sent_does_not_show_its_credential(calls: OutgoingCalls, token: str) -> None:
+async def test_the_error_of_a_call_that_cannot_be_sent_does_not_show_its_credential(
+    calls: OutgoingCalls, token: str
+) -> None:
     async with listening() as server:
         with pytest.raises(OutgoingCallFailed, match="its credential is no value of a header: look for") as failed:
             await calls.send("GET", f"http://{server.address}/", headers={"authorization": f"Bearer {token}"})

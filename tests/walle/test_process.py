@@ -101,7 +101,7 @@ async def test_a_v1_0_cms_is_not_told_that_a_host_is_prepared_and_a_v1_1_cms_is(
 
 
 @pytest.mark.long
-async def test_ignore_cms_asks_nobody() -> None:
+async def test_with_ignore_cms_no_cms_is_asked() -> None:
     with fake_cms(verdict="rejected") as cms:
         async with running() as walle:
             await with_cms(walle, cms.url)
@@ -162,7 +162,7 @@ async def test_orders_are_taken_by_a_process_that_does_not_act() -> None:
         await first.until(lambda: "web" in first.server.automaton.projects, "both know it")
 
 
-async def test_what_is_wrong_with_an_order_is_named_and_nothing_is_stored() -> None:
+async def test_a_faulty_order_is_refused_with_the_reason_and_nothing_is_stored() -> None:
     async with running() as walle:
         await walle.project(Project(id="web"))
         refused = await walle.call(pb.CreateProjectRequest(project=Project(id="web")), 409)

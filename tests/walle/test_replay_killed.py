@@ -88,7 +88,7 @@ async def test_what_the_fuses_decided_is_recorded_over_a_dead_leader_and_decided
         assert "wbe.ssh: nothing on record uses this limit" in out, (code, out)
 
 
-async def test_a_global_limit_that_there_is_not_is_refused(tmp_path: Path) -> None:
+async def test_a_global_limit_with_an_unknown_name_is_refused(tmp_path: Path) -> None:
     others = tmp_path / "others.yaml"
     others.write_text(yaml.safe_dump({"global": {"ssh": ["1d:1"]}}))
     code, out = await replay("--recorder", "127.0.0.1:1", "--limits", str(others))

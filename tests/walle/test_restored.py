@@ -139,9 +139,7 @@ async def test_planned_work_is_refused_on_hosts_of_forgotten_tasks_until_somebod
 
 
 @pytest.mark.long
-async def test_a_store_that_was_restored_while_no_process_ran_is_known_in_the_projects_of_a_cms_with_newer_tasks() -> (
-    None
-):
+async def test_after_a_restore_while_no_process_ran_newer_tasks_in_a_cms_put_out_the_fuses_of_its_projects() -> None:
     store = LastingStore()
     with fake_cms() as cms, fake_cms() as another:
         async with running(store) as walle:
@@ -186,7 +184,7 @@ async def test_a_task_that_was_left_over_is_collected_and_puts_no_fuse_out() -> 
             assert "restored" not in await shown(walle)
 
 
-def test_a_task_tells_the_time_of_its_operation_and_others_tell_none() -> None:
+def test_only_tasks_of_this_installation_tell_the_time_of_their_operation() -> None:
     task = f"walle-one.{new_id(1_000_000)}-2-1~3"
     assert is_ahead("one", task, 1_000_000 - AHEAD_MS - 1)
     assert not is_ahead("one", task, 1_000_000 - AHEAD_MS)
@@ -195,14 +193,14 @@ def test_a_task_tells_the_time_of_its_operation_and_others_tell_none() -> None:
     assert not is_ahead("one", "walle-one.lost-0-0", 0)
 
 
-def test_an_id_without_the_stores_word_shows_nothing() -> None:
+def test_a_task_id_without_the_word_of_this_store_shows_nothing() -> None:
     assert is_ahead("one.5f0c", f"walle-one.5f0c.{new_id(1_000_000)}-2-1", 0)
     for forged in ("walle-one.", "walle-one.6f0c.", "walle-two.5f0c."):
         assert not is_ahead("one.5f0c", f"{forged}{new_id(1_000_000)}-2-1", 0)
 
 
 @pytest.mark.long
-async def test_a_forged_task_of_the_future_puts_no_fuse_out_and_two_of_one_name_leave_each_others_tasks_alone() -> None:
+async def test_a_forged_task_puts_no_fuse_out_and_two_installations_leave_each_others_tasks_alone() -> None:
     store, other = LastingStore(), LastingStore()
     with fake_cms() as cms:
         async with running(store) as walle, running(other) as another:

@@ -137,12 +137,14 @@ async def test_an_admin_of_some_services_reaches_no_host_by_that(one: Guarded) -
 
 
 @pytest.mark.parametrize("who", ["lab-operator", "lab-admin", "web-admin", "ams-admin", "web-uploader"])
-async def test_what_concerns_everything_takes_a_role_without_a_scope(one: Guarded, who: str) -> None:
+async def test_orders_that_concern_everything_need_a_role_without_a_scope(one: Guarded, who: str) -> None:
     for order in [*STOPS, *BEGINS]:
         assert await one.status(who, order) == 403, order
 
 
-async def test_an_operator_without_a_scope_stops_everything_and_only_an_admin_starts_it_again(one: Guarded) -> None:
+async def test_an_operator_without_a_scope_stops_everything_and_only_an_admin_starts_everything_again(
+    one: Guarded,
+) -> None:
     for order in STOPS:
         assert await one.status("operator", order) == 200, order
     for order in BEGINS:
@@ -150,7 +152,7 @@ async def test_an_operator_without_a_scope_stops_everything_and_only_an_admin_st
         assert await one.status("admin", order) != 403, order
 
 
-async def test_an_owner_orders_on_its_hosts_but_passes_over_no_cms_and_names_no_address(one: Guarded) -> None:
+async def test_an_owner_orders_on_its_hosts_but_cannot_ignore_a_cms_or_set_an_address(one: Guarded) -> None:
     imported = pb.ImportMachinesRequest(machines=[Machine(name="h9", project=["web"])])
     assert await one.status("admin", imported) == 200
     assert await one.status("web-uploader", pb.AddHostRequest(host="h9", project="web", state=HOST_STATE_FREE)) == 200
@@ -182,7 +184,7 @@ async def test_an_order_whose_host_left_its_author_s_reach_before_it_took_effect
 
 
 @pytest.mark.long
-async def test_planned_work_leaves_out_hosts_that_left_its_author_s_reach_and_shows_nobody_s_grants(
+async def test_planned_work_leaves_out_hosts_that_left_its_author_s_reach_and_its_grants_are_not_shown(
     one: Guarded,
 ) -> None:
     assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="other"))) == 200
@@ -242,8 +244,8 @@ async def test_an_order_whose_author_lost_its_rights_before_it_took_effect_says_
     assert not one.walle.of("lab-1").HasField("operation")
 
 
-async def test_an_owner_who_was_an_operator_when_it_ordered_imports_nothing_any_more(one: Guarded) -> None:
-    """The order says that it may import, which is compared where it takes effect as everything else is."""
+async def test_an_owner_that_has_lost_the_role_of_operator_imports_nothing_with_an_old_order(one: Guarded) -> None:
+    """The order says that it may import, which is checked again where it takes effect."""
     author = Identity("web-uploader", ProofKind.TOKEN, 0.0)
     given = Access(author, ORDER, {Role.UPLOADER: (Scope(services=Patterns(["web"])),), Role.OPERATOR: (Scope(),)})
     stored = pb.Order(by="web-uploader", access=encode_access(given), may_import=True)
@@ -306,8 +308,8 @@ async def test_notices_are_for_who_repairs(one: Guarded) -> None:
 SECRETS = ("CANARY-BUDGET", "CANARY-OUTPUT", "cms.canary.example", "CANARY-HOST")
 
 
-async def test_texts_about_a_host_show_nothing_of_others_to_who_does_not_repair_it(one: Guarded) -> None:
-    """What a CMS answered names who holds a budget; why the fuse of all projects tripped names others' hosts."""
+async def test_texts_about_a_host_show_a_caller_without_repair_rights_nothing_of_others(one: Guarded) -> None:
+    """The answer of a CMS names who holds a budget; the reason why the global fuse tripped names hosts of others."""
     walle = one.walle.server.automaton
     host, project = one.walle.of("lab-1"), walle.projects["web"]
     host.listed, project.cms[0].url = True, "https://cms.canary.example"
@@ -430,7 +432,7 @@ TOO_MANY: list[tuple[str, Message]] = [
 ]
 
 
-async def test_an_owner_makes_its_project_no_work_for_others(tmp_path: Path) -> None:
+async def test_a_project_with_too_many_entries_is_refused_by_the_field(tmp_path: Path) -> None:
     file = pretending(destinations=Destinations(cms=(CmsEndpoint(parse_url(CMS)),)))
     async with guarded(tmp_path, file) as one:
         await prepare(one)
@@ -439,8 +441,8 @@ async def test_an_owner_makes_its_project_no_work_for_others(tmp_path: Path) -> 
             assert (status, answer["message"].split(": ")[0]) == (400, field), answer
 
 
-async def test_an_order_about_work_that_is_not_there_is_answered_as_for_others_and_not_stored(one: Guarded) -> None:
-    """Each name that an uploader made up stayed in the store for an hour, and existing ones had another reason."""
+async def test_an_order_about_unknown_work_is_answered_as_one_about_others_work_and_not_stored(one: Guarded) -> None:
+    """Each name that an uploader made up stayed in the store for an hour, and existing names had another answer."""
     for order in (
         pb.CreateProjectRequest(project=Project(id="mail")),
         pb.AddHostRequest(host="mail-1", project="mail", state=HOST_STATE_FREE),
@@ -465,7 +467,7 @@ def _without_ids(answer: str) -> str:
     return json.dumps([told, reasons])
 
 
-async def test_work_of_one_author_under_way_is_bounded(one: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_open_work_of_one_author_is_limited(one: Guarded, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("walle.work.scenarios.MAX_OPEN", 2)
     assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
 
@@ -493,8 +495,8 @@ NAMES_NOTHING: list[tuple[str, Message]] = [
 ]
 
 
-async def test_a_group_is_its_author_s_own(one: Guarded) -> None:
-    """A CMS decides a group as one: whoever used its name kept others' work waiting with an impossible task."""
+async def test_a_group_id_is_shared_only_by_orders_of_one_author(one: Guarded) -> None:
+    """A CMS decides a group as one: whoever used its id kept others' work waiting with an impossible task."""
     authors = {"lab-2": "lab-operator", "lab-3": "lab-operator", "prod-2": "operator"}
     for host in authors:
         assert await one.status("admin", pb.AddHostRequest(host=host, project="web", ignore_cms=True)) == 200
@@ -509,7 +511,7 @@ async def test_a_group_is_its_author_s_own(one: Guarded) -> None:
     assert all(group.startswith("maintenance-") for group in groups)
 
 
-async def test_who_names_nothing_is_told_so(one: Guarded) -> None:
+async def test_an_order_that_names_nothing_says_what_it_must_name(one: Guarded) -> None:
     for what, request in NAMES_NOTHING:
         assert (await one.call("lab-operator", request))[1]["message"] == f"no {what} is named", request
 
@@ -532,8 +534,8 @@ TOO_LONG: list[tuple[str, Message]] = [
 ]
 
 
-async def test_what_is_kept_of_an_order_has_a_bound(one: Guarded) -> None:
-    """A few long reasons filled the record of a host, which nobody could change any more, and many the store."""
+async def test_the_text_stored_for_an_order_is_limited(one: Guarded) -> None:
+    """A few long reasons filled the record of a host, so that nobody could change it; many filled the store."""
     assert await one.status("admin", pb.FreezeRequest(frozen=True, reason="so that it waits")) == 200
     work = pb.AddScenarioRequest(scenario="s", kind=SCENARIO_KIND_REBOOT, hosts=["lab-1"])
     assert await one.status("web-uploader", work) == 200
@@ -561,8 +563,8 @@ WITH_UNKNOWN_NUMBERS: list[tuple[str, Message]] = [
 ]
 
 
-async def test_a_number_that_names_nothing_is_refused_before_it_is_stored(one: Guarded) -> None:
-    """As the state of one host it kept all lists from being answered; as a kind of work, its author's orders."""
+async def test_an_unknown_enum_value_is_refused_before_it_is_stored(one: Guarded) -> None:
+    """As the state of a host it broke all lists of hosts; as a kind of work, all orders of its author."""
     assert await one.status("admin", pb.AddHostRequest(host="lab-2", project="web", ignore_cms=True)) == 200
     await one.walle.until(lambda: not one.walle.of("lab-2").HasField("operation"), "it is in use")
     for field, order in WITH_UNKNOWN_NUMBERS:
@@ -579,7 +581,7 @@ async def test_a_number_that_names_nothing_is_refused_before_it_is_stored(one: G
 
 
 async def test_an_agent_s_request_makes_no_more_work_than_its_machine_is_worth(one: Guarded) -> None:
-    """They stopped Wall-E for minutes: by patterns that each host is compared with, by alerts about others' hosts."""
+    """Agents stopped Wall-E for minutes: with patterns compared with each host, or alerts about others' hosts."""
     status, answer = await one.call("agent/lab-1", pb.ListHostsRequest(names=["*a*b"] * 101))
     assert (status, "101 patterns are too many" in json.dumps(answer)) == (400, True)
     starts = pb.ReportChecksRequest(hosts=[pb.HostChecks(host="lab-1", boot_id="b" * 257)])
@@ -599,8 +601,8 @@ async def test_reports_of_an_agent_cost_no_more_than_its_machine_is_worth(taking
     assert (status, "20100 checks of all hosts" in json.dumps(answer)) == (400, True)
 
 
-async def test_a_time_that_is_none_stops_no_reports(taking: Guarded) -> None:
-    """Only the first of a subject was read before all were stored: who handled the next one failed at it for ever."""
+async def test_a_time_out_of_range_is_refused_and_stops_no_other_reports(taking: Guarded) -> None:
+    """Only the first report of a subject was checked before all were stored: handling the next one failed for ever."""
     endless = Timestamp(seconds=2**62)
     reports = [pb.CheckReport(name="disk", failing=True), pb.CheckReport(name="disk", starts_at=endless)]
     hosts = [pb.HostChecks(host=host, check=[one]) for host, one in zip(("lab-1", "prod-1"), reports, strict=True)]
@@ -611,8 +613,8 @@ async def test_a_time_that_is_none_stops_no_reports(taking: Guarded) -> None:
     assert (status, "starts_at" in text) == (200, True), "it is answered: Alertmanager would send it again"
 
 
-async def test_what_an_agent_says_leaves_room_in_its_host_s_record(taking: Guarded) -> None:
-    """It filled the record, and no operation on its machine could be stored any more."""
+async def test_reports_of_an_agent_leave_room_in_the_record_of_its_host(taking: Guarded) -> None:
+    """They once filled the record, and no operation on the machine could be stored any more."""
     for number in range(10):
         checks = [
             pb.CheckReport(name=f"disk{one}", failing=True, fingerprint=f"{number}-{one}", text="\U0001f525" * 2000)
@@ -656,7 +658,7 @@ async def test_agents_report_no_check_that_the_configuration_does_not_list(one: 
     assert await one.status("lab-operator", failing("lab-1")) == 200
 
 
-async def test_a_report_that_changes_a_check_is_on_record_and_its_source_is_shown(taking: Guarded) -> None:
+async def test_a_report_that_changes_a_check_is_in_the_audit_log_and_its_source_is_shown(taking: Guarded) -> None:
     for _ in range(2):
         assert await taking.status("agent/lab-1", failing("lab-1")) == 200
         await taking.walle.until(lambda: len(taking.walle.of("lab-1").check) == 1, "it is stored")
@@ -666,7 +668,7 @@ async def test_a_report_that_changes_a_check_is_on_record_and_its_source_is_show
     assert taking.walle.of("lab-1").check[0].source == "agent/lab-1"
 
 
-async def test_a_source_clears_only_what_it_said_itself(taking: Guarded) -> None:
+async def test_a_source_clears_only_its_own_reports(taking: Guarded) -> None:
     def check() -> tuple[bool, str]:
         one = next(iter(taking.walle.of("lab-1").check), None)
         return (one.failing, one.source) if one is not None else (False, "")
@@ -694,7 +696,7 @@ async def test_a_source_clears_only_what_it_said_itself(taking: Guarded) -> None
     await taking.walle.until(lambda: not check()[0], "both are resolved")
 
 
-async def test_an_operator_clears_what_a_source_said_that_does_not_speak_any_more(one: Guarded) -> None:
+async def test_an_operator_clears_the_report_of_a_source_that_no_longer_reports(one: Guarded) -> None:
     gone = [pb.Alert(status="firing", labels={"host": "lab-1", "check": "UNREACHABLE"})]
     assert await one.status("operator", pb.TakeAlertsRequest(alerts=gone)) == 200
     await one.walle.until(lambda: len(one.walle.of("lab-1").check) == 1, "it fails")
@@ -704,7 +706,7 @@ async def test_an_operator_clears_what_a_source_said_that_does_not_speak_any_mor
     await one.walle.until(lambda: not one.walle.of("lab-1").check[0].failing, "it is fine")
 
 
-async def test_a_monitor_speaks_for_no_other_source(one: Guarded) -> None:
+async def test_a_monitor_cannot_report_for_another_source(one: Guarded) -> None:
     assert await one.status("lab-operator", failing("lab-1")) == 200
     await one.walle.until(lambda: len(one.walle.of("lab-1").check) == 1, "it fails")
     fine = failing("lab-1")
@@ -723,7 +725,7 @@ async def test_a_monitor_speaks_for_no_other_source(one: Guarded) -> None:
     assert {check.name: check.source for check in said("lab-1").check}["disk"] == "alertmanager"
 
 
-async def test_who_does_not_see_a_scenario_is_told_that_it_does_not_exist(one: Guarded) -> None:
+async def test_a_caller_that_does_not_see_a_scenario_is_told_that_it_does_not_exist(one: Guarded) -> None:
     assert await one.status("admin", pb.CreateProjectRequest(project=Project(id="mail"))) == 200
     assert await one.status("admin", pb.AddHostRequest(host="mail-1", project="mail", state=HOST_STATE_FREE)) == 200
     mail = pb.AddScenarioRequest(scenario="mail", kind=SCENARIO_KIND_REBOOT, hosts=["mail-1"])
@@ -743,7 +745,7 @@ async def test_who_does_not_see_a_scenario_is_told_that_it_does_not_exist(one: G
         assert await answer(order, "mail") == await answer(order, "nowhere"), order
 
 
-async def test_what_tripped_the_global_fuse_is_shown_to_who_sees_everything(one: Guarded) -> None:
+async def test_the_reason_why_the_global_fuse_tripped_is_shown_to_readers_of_everything(one: Guarded) -> None:
     assert await one.status("operator", pb.SwitchAutomationRequest(reason="mail-7 burns")) == 200
     _, seen = await one.call("operator", pb.GetSettingsRequest())
     assert seen["fuse"]["switching"]

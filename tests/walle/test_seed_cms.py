@@ -1,4 +1,4 @@
-"""Who is told of what, over the wire: several CMSs of one project, and hosts that come, move and go."""
+"""Which CMS is told what, over the wire: several CMSs of one project, and hosts that come, move and go."""
 
 from __future__ import annotations
 
@@ -52,7 +52,9 @@ async def apart(walle: Running, first: FakeCms, second: FakeCms) -> None:
         await walle.project(Project(id=project, cms=[Cms(url=cms.url, version="v1.4")]))
 
 
-async def test_while_one_of_two_cms_s_is_in_process_the_work_waits_for_it(first: FakeCms, second: FakeCms) -> None:
+async def test_while_one_of_two_cms_s_answers_in_process_the_work_waits_for_that_one(
+    first: FakeCms, second: FakeCms
+) -> None:
     second.verdict = "in-process"
     async with running() as walle:
         await in_both(walle, first, second)
@@ -67,7 +69,7 @@ async def test_while_one_of_two_cms_s_is_in_process_the_work_waits_for_it(first:
         assert (first.tasks, second.tasks) == ({}, {})
 
 
-async def test_one_rejection_cancels_it_deletes_all_tasks_and_the_host_of_a_repair_is_dead(
+async def test_one_rejection_cancels_a_repair_deletes_all_its_tasks_and_makes_the_host_dead(
     first: FakeCms, second: FakeCms
 ) -> None:
     second.verdict, second.message = "rejected", "the last copy"
@@ -79,7 +81,9 @@ async def test_one_rejection_cancels_it_deletes_all_tasks_and_the_host_of_a_repa
         assert (first.tasks, second.tasks) == ({}, {})
 
 
-async def test_a_rejection_of_what_people_asked_for_leaves_the_host_as_it_was(first: FakeCms, second: FakeCms) -> None:
+async def test_a_rejected_operation_that_people_ordered_leaves_the_host_as_it_was(
+    first: FakeCms, second: FakeCms
+) -> None:
     second.verdict, second.message = "rejected", "the last copy"
     async with running() as walle:
         await in_both(walle, first, second)
@@ -126,7 +130,7 @@ async def test_a_host_that_is_released_to_another_project_is_deactivated_in_the_
         await walle.until(lambda: actions(second) == ["prepare"], "the other one is told that it comes into use")
 
 
-async def test_a_host_that_moves_without_release_or_while_it_is_free_is_nobodys_news(
+async def test_no_cms_is_told_of_a_host_that_moves_without_release_or_while_it_is_free(
     first: FakeCms, second: FakeCms
 ) -> None:
     async with running() as walle:

@@ -1,4 +1,4 @@
-"""The commands of the documents that this was born from, typed as they stand there but for the program's name."""
+"""The commands of the documents that Wall-E was designed from, typed as they stand there but for the program's name."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ async def test_the_cms_of_a_project_is_replaced_and_another_one_is_added(walle: 
     assert cms_of(walle) == [("default", "v1.0", "", 3)]
 
 
-async def test_who_waits_for_work_that_is_refused_gets_the_exit_code_of_a_refusal_and_the_words_of_the_cms(
+async def test_a_wait_for_refused_work_ends_with_the_exit_code_of_a_refusal_and_the_words_of_the_cms(
     walle: Running, typed: Typed
 ) -> None:
     with fake_cms(dry_verdict="rejected", message="the last copy") as cms:
@@ -86,7 +86,9 @@ async def test_who_waits_for_work_that_is_refused_gets_the_exit_code_of_a_refusa
         assert "the last copy" in said
 
 
-async def test_who_stopped_everything_is_said_wherever_it_concerns_somebody(walle: Running, typed: Typed) -> None:
+async def test_the_reason_of_an_emergency_stop_is_shown_wherever_it_concerns_somebody(
+    walle: Running, typed: Typed
+) -> None:
     await walle.host("h1")
     await typed("kill -m 'everything is red'", 0)
     for command in ("settings get", "projects get web", "projects automation enable web"):
@@ -125,14 +127,14 @@ async def test_automation_is_enabled_with_credits_for_an_hour(walle: Running, ty
     assert all(3_500_000 < credit.until_ms - now_ms <= 3_600_000 for credit in fuse.credit)
 
 
-async def test_what_went_off_everywhere_is_switched_on_by_a_setting(walle: Running, typed: Typed) -> None:
+async def test_fuses_that_went_out_everywhere_are_switched_on_by_a_setting(walle: Running, typed: Typed) -> None:
     await walle.call(pb.SwitchAutomationRequest(on=False, reason="too much is broken"))
     assert all(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
     await typed("settings set disable_automation false", 0)
     assert not any(switch_of(walle.server.automaton.fuses["global"], one).off for one in Automation)
 
 
-async def test_where_hosts_stand_is_printed_as_the_cms_reads_it(walle: Running, typed: Typed) -> None:
+async def test_the_sites_of_hosts_are_printed_in_the_form_that_the_cms_reads(walle: Running, typed: Typed) -> None:
     await typed("hosts add h1 --project web --dc ams-1 --rack 'r 1' --switch s1 -S free", 0)
     await typed("hosts add 10 --project web --rack 'yes' -S free", 0)
     await typed("hosts add h3 --project web -S free", 0)
@@ -142,7 +144,7 @@ async def test_where_hosts_stand_is_printed_as_the_cms_reads_it(walle: Running, 
     assert list(read.by_name) == ["one-rack"]
 
 
-async def test_what_was_exported_is_imported_again_and_hosts_are_added_by_their_number(
+async def test_an_exported_inventory_can_be_imported_again_and_hosts_are_added_by_their_number(
     walle: Running, typed: Typed, tmp_path: Path
 ) -> None:
     await typed("hosts add h1 --project web --inventory 100500 --bmc 10.7.0.1 --rack r1 -S free", 0)

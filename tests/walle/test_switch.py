@@ -82,7 +82,7 @@ async def test_a_rack_of_forty_is_approved_as_one_and_given_back() -> None:
 
 
 @pytest.mark.long
-async def test_a_blocked_one_says_who_blocks_and_why() -> None:
+async def test_work_that_is_blocked_says_who_blocks_it_and_why() -> None:
     async with cloud_with_walle() as (_, walle):
         names = [f"h{i}" for i in range(10)]  # all of the service: its budget does not allow it
         await asyncio.gather(*(walle.host(name, location=Location(switch="s1")) for name in names))
@@ -119,7 +119,7 @@ async def test_only_assigned_and_ready_hosts_are_asked_about_and_only_where_the_
 
 
 @pytest.mark.long
-async def test_the_work_begins_only_once_owners_agreed_by_hand_for_cms_that_cannot_be_asked() -> None:
+async def test_the_work_begins_only_once_the_owners_of_cms_that_cannot_be_asked_have_agreed_by_hand() -> None:
     async with running() as walle:
         for project in ("web", "db"):
             await walle.project(Project(id=project))
@@ -151,7 +151,7 @@ async def test_an_owner_who_refuses_by_hand_forbids_the_work_and_says_why() -> N
 
 
 @pytest.mark.long
-async def test_while_hq_does_not_suspend_its_silence_the_work_waits_and_says_so(
+async def test_the_work_waits_until_hq_suspends_the_silence_of_its_hosts_and_says_so(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def refuse(*_: object) -> None:
@@ -216,7 +216,7 @@ def is_rebooted(walle: Running, name: str) -> bool:
 
 
 @pytest.mark.long
-async def test_the_next_wave_begins_once_somebody_has_reported_the_hosts_of_the_one_before() -> None:
+async def test_the_next_wave_begins_once_the_hosts_of_the_one_before_are_reported_as_good() -> None:
     async with running() as walle:
         await walle.project(Project(id="web"))
         for name in ("h0", "h1"):
