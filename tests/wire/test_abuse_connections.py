@@ -1,4 +1,4 @@
-"""Connections and requests that are held up, pinged or kept too long are ended, while a neighbour is served on."""
+"""Connections and requests that are held up, pinged or kept too long are ended, and a neighbour is still served."""
 
 from __future__ import annotations
 
@@ -79,7 +79,9 @@ async def test_http_requests_that_drip_are_given_up(neighbour: Neighbour, http: 
     assert admission.refused == {"slow_request_s": 20}
 
 
-async def test_who_floods_with_pings_is_sent_away(neighbour: Neighbour, grpc_port: int, admission: Admission) -> None:
+async def test_a_client_that_floods_with_pings_is_sent_away(
+    neighbour: Neighbour, grpc_port: int, admission: Admission
+) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", grpc_port)
     writer.write(frames.PREFACE + frames.settings({}) + frames.frame(frames.PING, 0, 0, bytes(8)) * 20_000)
     received = await asyncio.wait_for(reader.read(), 30)

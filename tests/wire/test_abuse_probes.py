@@ -120,7 +120,7 @@ async def test_a_health_check_over_grpc_is_a_probe_too(http: RawHttp) -> None:
 
 
 @per_peer
-async def test_nothing_else_is_answered_on_a_connection_too_many_and_it_ends_behind_a_page(
+async def test_on_a_connection_too_many_only_a_probe_is_answered_and_then_it_ends(
     http: RawHttp, admission: Admission
 ) -> None:
     async with AsyncExitStack() as stack:

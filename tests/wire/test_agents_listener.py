@@ -48,7 +48,7 @@ async def connected(address: str, count: int) -> list[asyncio.StreamWriter]:
 
 
 @pytest.mark.long
-async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_does_not(
+async def test_a_listener_that_nobody_gets_into_excuses_silence_and_no_longer_once_it_is_open_again(
     server: ReplicaServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     door = server.replica.liveness.reachability.door
@@ -77,7 +77,7 @@ async def test_a_listener_that_nobody_gets_into_excuses_silence_and_open_again_d
 
 
 async def test_a_compressed_report_that_finds_no_room_is_counted_as_refused() -> None:
-    """It was let in, and refused once it was known how large it is."""
+    """It is let in, and refused once its size is known."""
     limits, config = Limits(max_bodies_bytes=100_000), ReplicaConfig()
     addresses = Addresses("127.0.0.1:0", "127.0.0.1:0")
     made = ReplicaServer(config, MemoryStore(), SystemClock(), random.Random(1), addresses, limits, grace_s=0.1)
@@ -124,7 +124,7 @@ async def test_one_address_leaves_room_for_the_agents_of_others(server: ReplicaS
             writer.transport.abort()
 
 
-async def test_with_security_on_only_agents_are_let_in_there_and_only_to_their_node(files: Secured) -> None:
+async def test_with_security_on_only_agents_are_let_in_and_only_for_their_node(files: Secured) -> None:
     get, watch = pb.GetInstanceRequest(id="web-1"), pb.WatchInstancesRequest()
     watch.filter.node_name.append("n1")
     async with (

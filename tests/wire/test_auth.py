@@ -161,7 +161,7 @@ async def test_an_agent_that_probes_foreign_instances_under_its_own_node_is_reco
     assert lines == [("agent/n2", "deny", "web-1", f"WRONG_{what}") for what in ("NODE", "NODE", "UID", "UID")]
 
 
-async def test_a_reporter_whose_turn_another_one_took_is_recorded_as_denied(as_: As, files: Secured) -> None:
+async def test_a_report_after_another_reporter_took_over_is_recorded_as_denied(as_: As, files: Secured) -> None:
     begin = pb.BeginReportingRequest(instance_id="web-1", revision_id="r1", node="n1")
     first = await as_("agent/n1").call("BeginReporting", begin)
     await as_("agent/n1").call("BeginReporting", begin)

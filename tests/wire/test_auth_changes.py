@@ -109,7 +109,7 @@ async def test_a_stream_ends_also_while_its_first_message_is_being_sent(
 
 
 @pytest.mark.parametrize("subject", ["reader/ann", "web-reader", "agent/n1"])
-async def test_a_stream_goes_on_through_a_change_that_is_none_of_its_own(
+async def test_a_stream_goes_on_through_a_change_of_somebody_elses_rights(
     replica: Served, files: Secured, subject: str
 ) -> None:
     where = pb.InstanceFilter(service_id=["web"], node_name=["n1"])

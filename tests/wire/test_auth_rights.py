@@ -83,7 +83,7 @@ async def test_an_operator_of_a_rack_is_shown_what_happens_on_its_nodes_only(rep
     assert (await as_("rack-operator").refusal("ListQuarantine", quarantine))[0] == "PERMISSION_DENIED"
 
 
-async def test_an_order_is_in_the_name_of_who_gave_it_whatever_it_says(as_: As) -> None:
+async def test_an_order_is_recorded_under_its_authenticated_caller_whatever_it_says(as_: As) -> None:
     request = admin_pb2.SuspendNodeRequest(node_name="n1", by="somebody else", reason="disk")
     request.duration.FromSeconds(60)
     assert (await as_("operator").call("SuspendNode", request)).suspension.by == "operator"
@@ -192,7 +192,7 @@ async def test_a_reader_of_one_service_reads_that_service(as_: As) -> None:
 
 
 async def test_a_page_token_tells_nothing_of_what_its_caller_may_not_read(as_: As) -> None:
-    """It says where the page ended: pages are of what the caller may read alone."""
+    """It says where the page ended, and pages have only what the caller may read."""
     reader, by_id = as_("web-reader"), pb.InstanceFilter(instance_id=["mail-1", "there-is-none", "web-1", "web-2"])
     request, pages = pb.FindInstancesRequest(filter=by_id, page_size=1), list[list[str]]()
     while not pages or request.page_token:
@@ -203,7 +203,7 @@ async def test_a_page_token_tells_nothing_of_what_its_caller_may_not_read(as_: A
 
 
 @pytest.mark.parametrize("call", [pb.GetInstanceRequest, pb.ExplainInstanceRequest])
-async def test_what_is_out_of_reach_is_asked_the_store_about_like_what_is_not_there(
+async def test_an_instance_out_of_reach_costs_a_read_of_the_store_as_one_that_does_not_exist(
     replica: Served, as_: As, call: type[pb.GetInstanceRequest | pb.ExplainInstanceRequest]
 ) -> None:
     """Else an answer that comes at once, or comes at all while the store is away, would say that there is one."""
@@ -222,7 +222,7 @@ async def test_what_is_out_of_reach_is_asked_the_store_about_like_what_is_not_th
     assert told[0][1].replace("mail-1", "mail-9").split(" as of ")[0] == told[1][1].split(" as of ")[0]
 
 
-async def test_a_large_request_of_nobody_is_refused_before_it_is_read(replica: Served, files: Secured) -> None:
+async def test_a_large_request_without_a_token_is_refused_before_it_is_read(replica: Served, files: Secured) -> None:
     async with secured_http(replica, files) as client:
         for _ in range(3):
             url, body = "/hq.v1.InstanceService/CreateInstance", b" " * (3 << 20)

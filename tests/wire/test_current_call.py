@@ -69,19 +69,19 @@ async def _answers(port: int, *parts: bytes, streams: int) -> dict[int, str]:
 
 
 @pytest.mark.parametrize("order", ["now", "later"])
-async def test_it_is_not_the_one_whose_headers_came_last(port: int, order: str) -> None:
+async def test_the_current_call_is_not_the_one_whose_headers_came_last(port: int, order: str) -> None:
     heads = _headers(1, "ann") + _headers(3, "bob")
     told = await _answers(port, heads + _message(1, order, "ann") + _message(3, order, "bob"), streams=2)
     assert told == {1: "ann", 3: "bob"}
 
 
 @pytest.mark.parametrize("order", ["now", "later"])
-async def test_it_is_when_its_message_comes_later_than_its_headers(port: int, order: str) -> None:
+async def test_a_call_is_current_when_its_message_comes_later_than_its_headers(port: int, order: str) -> None:
     assert await _answers(port, _headers(1, "ann"), _message(1, order, "ann"), streams=1) == {1: "ann"}
 
 
 @pytest.mark.parametrize("order", ["now", "later"])
-async def test_it_is_over_http1_when_the_body_comes_later_than_the_headers(port: int, order: str) -> None:
+async def test_a_call_over_http1_is_current_when_its_body_comes_later_than_its_headers(port: int, order: str) -> None:
     request = service_pb2.GetInstanceRequest(id=f"{order}:ann").SerializeToString()
     said = post(request, content_type="application/proto", x_request_id="ann")
     async with RawHttp(port).connect() as connection:

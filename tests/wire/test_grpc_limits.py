@@ -47,7 +47,7 @@ async def test_a_stream_too_many_is_refused(grpc_client: Client) -> None:
     assert raised.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
 
 
-async def test_what_is_sent_behind_a_request_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
+async def test_data_sent_behind_a_request_is_refused(grpc_client: Client, registry: FakeRegistry) -> None:
     channel: Any = grpc_client.channel
     stream = channel.stream_stream(f"/{WATCH}")()
     await stream.write(service_pb2.WatchInstancesRequest(resume_token="quiet").SerializeToString())
@@ -74,7 +74,7 @@ async def test_an_answer_too_large_is_an_error_with_details(grpc_client: Client)
 
 @limited(max_response_bytes=200_000, max_answers_bytes=100_000)
 @pytest.mark.parametrize("size_bytes", [100_001, 200_001])
-async def test_a_call_whose_answer_is_refused_is_no_successful_one(
+async def test_a_call_whose_answer_is_refused_does_not_count_as_successful(
     grpc_client: Client, shared: ServerContext, size_bytes: int
 ) -> None:
     with pytest.raises(aio.AioRpcError):

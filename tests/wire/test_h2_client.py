@@ -108,7 +108,7 @@ async def test_an_unknown_method_is_unimplemented(channel: Channel) -> None:
 
 
 @pytest.mark.parametrize("pair", [("a", "\n"), ("a", "ä"), ("A", "x"), (":path", "/x"), ("a-bin", "x"), ("a", b"x")])
-async def test_what_cannot_be_sent_is_not_sent(channel: Channel, pair: tuple[str, str]) -> None:
+async def test_metadata_that_cannot_be_sent_fails_the_call_alone(channel: Channel, pair: tuple[str, str]) -> None:
     with pytest.raises(CallFailed, match="cannot be sent") as raised:
         await channel.unary(f"/{GET}", b"", 5.0, [pair])
     assert raised.value.is_unprocessed
@@ -153,7 +153,7 @@ async def test_messages_before_an_error_arrive(channel: Channel) -> None:
         await anext(messages)
 
 
-async def test_a_stream_that_is_left_ends_at_the_server(channel: Channel, registry: FakeRegistry) -> None:
+async def test_a_stream_that_its_reader_leaves_ends_at_the_server(channel: Channel, registry: FakeRegistry) -> None:
     messages = channel.stream(f"/{WATCH}", service_pb2.WatchInstancesRequest(resume_token="quiet").SerializeToString())
     await anext(messages)
     reader = asyncio.ensure_future(anext(messages))
@@ -221,7 +221,7 @@ async def test_closing_gives_calls_their_grace_and_then_ends_them(
 
 
 @pytest.mark.long
-async def test_nobody_at_the_address_is_told_at_once_and_found_when_there(
+async def test_an_address_where_nothing_listens_is_told_at_once_and_found_once_something_does(
     address: str, registry: FakeRegistry, health: FakeHealth, shared: ServerContext
 ) -> None:
     server = Server(registry.methods(), health, shared, CollectorRegistry(), {})

@@ -1,4 +1,4 @@
-"""The client against answers that are none, or are broken off: each has its status by gRPC's tables."""
+"""The client against answers that are none, or are broken off: each call ends with the status of gRPC's tables."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ MESSAGE = b"\0\0\0\0\1x"
         (saying([*OK_HEAD, ("big", "x" * 40_000)], MESSAGE, OK), codes.RESOURCE_EXHAUSTED, "ENHANCE_YOUR_CALM"),
     ],
 )
-async def test_an_answer_that_is_none_ends_with_its_status(script: Script, code: int, text: str) -> None:
+async def test_an_answer_that_breaks_the_protocol_ends_with_its_status(script: Script, code: int, text: str) -> None:
     async with raw_server(script) as address:
         error = await failure(address)
     assert (error.code, error.is_unprocessed) == (code, False), error

@@ -177,7 +177,7 @@ async def test_errors_metadata_and_deadlines_are_understood(channel: Channel) ->
     assert raised.value.code == codes.UNIMPLEMENTED
 
 
-async def test_who_leaves_is_missed_there(channel: Channel) -> None:
+async def test_the_server_notices_a_call_that_was_left(channel: Channel) -> None:
     with pytest.raises(CallFailed) as raised:
         await channel.unary("/t.T/Wait", b"", 0.2)
     assert raised.value.code == codes.DEADLINE_EXCEEDED
@@ -188,7 +188,7 @@ async def test_who_leaves_is_missed_there(channel: Channel) -> None:
     assert await channel.unary("/t.T/Left", b"", 5.0) == b"2"
 
 
-async def test_pings_are_not_too_many_for_it(channel: Channel) -> None:
+async def test_the_server_does_not_find_the_pings_too_many(channel: Channel) -> None:
     with pytest.raises(CallFailed) as raised:
         await channel.unary("/t.T/Wait", b"", 8.0)
     assert raised.value.code == codes.DEADLINE_EXCEEDED

@@ -1,4 +1,4 @@
-"""A page whose name was made to mean our address (DNS rebinding) calls a server without authentication in vain."""
+"""A page whose name was made to resolve to us (DNS rebinding) calls a server without authentication in vain."""
 
 from __future__ import annotations
 

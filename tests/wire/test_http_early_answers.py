@@ -72,7 +72,7 @@ async def test_a_connection_stays_usable_after_an_early_answer_without_close(htt
 
 
 @small
-async def test_the_rest_of_a_refused_request_does_not_take_the_answer_away(http: RawHttp) -> None:
+async def test_the_answer_to_a_refused_request_is_not_lost_though_the_rest_of_the_request_comes(http: RawHttp) -> None:
     async with http.connect() as connection:
         await connection.send(request_head("POST", "/x", {"transfer-encoding": "chunked"}) + chunk(KIB))
         for _ in range(3):
@@ -102,7 +102,7 @@ async def test_a_request_too_long_to_be_read_for_nothing_is_the_last(http: RawHt
 
 
 @small
-async def test_a_body_that_waits_for_leave_and_got_an_answer_instead_is_not_waited_for(http: RawHttp) -> None:
+async def test_a_body_that_waits_for_100_continue_and_got_an_answer_instead_is_not_waited_for(http: RawHttp) -> None:
     """The client may leave it out, and send its next request where we would go on to read that body."""
     async with http.connect() as connection:
         await connection.send(post(b"", content_length="100", expect="100-continue", **AT_ONCE))

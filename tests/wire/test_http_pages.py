@@ -75,7 +75,7 @@ async def test_metrics_are_in_the_format_that_is_asked_for(http: RawHttp) -> Non
 
 
 @pytest.mark.parametrize("version", ["abc", "1.0.0-rc1", "1..2"])
-async def test_metrics_in_a_version_that_there_is_not_are_in_the_usual_format(http: RawHttp, version: str) -> None:
+async def test_metrics_in_an_unknown_version_are_in_the_usual_format(http: RawHttp, version: str) -> None:
     answer = await http.get("/metrics", accept=f"application/openmetrics-text;version={version}")
     assert answer.status == 200
     assert answer.headers["content-type"].startswith("text/plain")

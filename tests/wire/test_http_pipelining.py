@@ -60,7 +60,7 @@ async def test_hundreds_of_requests_at_once_are_too_many_for_one_connection(
 
 @limited(slow_request_s=5.0)
 @pytest.mark.long
-async def test_a_request_that_waits_for_the_one_ahead_is_not_slow_and_takes_no_answer_of_it(
+async def test_a_request_that_waits_for_the_one_ahead_is_not_slow_and_does_not_get_its_answer(
     http: RawHttp, registry: FakeRegistry, admission: Admission
 ) -> None:
     async with http.connect() as connection:

@@ -26,7 +26,7 @@ async def test_signals_stay_with_the_process(http_port: int) -> None:
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 
 
-async def test_it_listens_on_ipv6_as_well(http_server: Server) -> None:
+async def test_the_http_server_listens_on_ipv6_as_well(http_server: Server) -> None:
     port = await http_server.listen("[::1]:0")
     reader, writer = await asyncio.open_connection("::1", port)
     writer.write(b"GET /livez HTTP/1.1\r\nhost: hq\r\n\r\n")

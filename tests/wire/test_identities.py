@@ -1,4 +1,4 @@
-"""No caller ever gets another one's headers, deadline, identity or answer, whatever happens around it."""
+"""No caller ever gets the headers, deadline, identity or answer of another one, whatever happens around it."""
 
 from __future__ import annotations
 

@@ -48,7 +48,9 @@ async def test_the_decompressed_size_of_a_small_body_counts_until_it_is_answered
     await eventually(lambda: admission.bodies_bytes == 0)
 
 
-async def test_over_grpc_it_is_the_same(grpc_client: Client, registry: FakeRegistry, admission: Admission) -> None:
+async def test_over_grpc_a_large_request_counts_until_it_is_answered_too(
+    grpc_client: Client, registry: FakeRegistry, admission: Admission
+) -> None:
     calls = [asyncio.ensure_future(grpc_client.get(f"wait:{LARGE}")) for _ in range(3)]
     await eventually(lambda: len(registry.calls) == 3)
     with pytest.raises(AioRpcError) as raised:

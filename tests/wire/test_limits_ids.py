@@ -73,7 +73,9 @@ async def test_an_id_in_disguise_is_refused_and_reaches_nobody(replica: Served, 
     assert await names(caller) == sorted(NEIGHBOURS)
 
 
-async def test_deleting_one_leaves_those_whose_names_begin_like_it_with_all_that_is_theirs(caller: Caller) -> None:
+async def test_deleting_an_instance_leaves_those_whose_names_begin_with_its_own_with_their_secrets(
+    caller: Caller,
+) -> None:
     await caller.call("DeleteInstance", pb.DeleteInstanceRequest(id="web-1"))
     left = [name for name in NEIGHBOURS if name != "web-1"]
     assert await names(caller) == sorted(left)

@@ -1,6 +1,6 @@
 """Thousands of watches opened at once by the clients that people use: each is served, or told when to come again.
 
-The server takes 4,000 of one peer; none that it does not take may end in a bare CANCELLED, UNAVAILABLE or INTERNAL.
+The server takes 4,000 of one peer; no watch that it refuses may end in a bare CANCELLED, UNAVAILABLE or INTERNAL.
 """
 
 from __future__ import annotations

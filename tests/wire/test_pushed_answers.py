@@ -25,7 +25,9 @@ async def waiting(registry: FakeRegistry) -> None:
     await asyncio.sleep(0)
 
 
-async def test_over_grpc_it_comes_behind_what_was_sent(grpc_client: Client, registry: FakeRegistry) -> None:
+async def test_over_grpc_a_pushed_answer_comes_behind_the_messages_sent_before(
+    grpc_client: Client, registry: FakeRegistry
+) -> None:
     stream = grpc_client.watch("quiet")
     assert (await anext(stream)).resume_token == "0"
     assert [registry.calls[0].pusher()(answer(name)) for name in ("a", "b")] == [True, True]

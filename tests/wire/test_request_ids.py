@@ -70,7 +70,7 @@ async def test_an_answer_carries_the_id_that_its_caller_sent(grpc_client: Client
     assert (await http.post(b'{"id":"web-1"}', x_request_id="abc-4")).headers["x-request-id"] == "abc-4"
 
 
-async def test_an_answer_over_grpc_carries_the_id_that_was_made_up_if_anybody_asked_for_it(grpc_client: Client) -> None:
+async def test_an_answer_over_grpc_carries_a_made_up_id_if_the_method_asked_for_it(grpc_client: Client) -> None:
     call = grpc_client._get(b"\x0a\x0arequest-id")
     await call
     assert dict(await call.trailing_metadata())["x-request-id"].startswith("test-")

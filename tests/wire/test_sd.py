@@ -101,7 +101,7 @@ async def test_a_ready_instance_is_a_target_with_all_that_is_known_of_it(sd: Raw
     ]
 
 
-async def test_only_ready_instances_are_targets_unless_any_is_asked_for(sd: RawHttp, stub: Stub) -> None:
+async def test_only_ready_instances_are_targets_unless_the_query_asks_for_any(sd: RawHttp, stub: Stub) -> None:
     await create(stub, served("web-1", metrics=9100), ready=False)
     assert targets(await sd.get("/sd/prometheus?service=web&port=metrics")) == []
     answer = await sd.get("/sd/prometheus?service=web&port=metrics&ready=any")
@@ -119,7 +119,7 @@ async def test_an_instance_without_that_port_is_left_out_and_counted(sd: RawHttp
     assert b"hq_sd_left_out_total 2.0" in (await sd.get("/metrics")).body
 
 
-async def test_several_services_are_named_one_by_one_and_none_means_all(sd: RawHttp, stub: Stub) -> None:
+async def test_several_services_are_named_one_by_one_and_a_query_without_one_means_all(sd: RawHttp, stub: Stub) -> None:
     for number, service in enumerate(("api", "db", "web")):
         await create(stub, served(f"{service}-1", service, metrics=9000 + number))
     assert targets(await sd.get("/sd/prometheus?service=web&service=api&port=metrics")) == [

@@ -67,7 +67,7 @@ async def read_for(
 
 @pytest.mark.long
 @slow
-async def test_a_stream_without_end_goes_on_for_a_reader_that_is_slower_than_it(
+async def test_an_endless_stream_goes_on_for_a_reader_that_is_slower_than_the_stream(
     grpc_port: int, admission: Admission
 ) -> None:
     async with connected(grpc_port) as sock:

@@ -72,8 +72,10 @@ async def test_where_both_are_shown_the_token_says_who_calls(replica: Served, fi
     assert await code(address, files.authority, shown, files.issuer.token("admin", good_for_s=-60)) == "UNAUTHENTICATED"
 
 
-async def test_a_certificate_with_two_names_is_let_in_by_no_token(replica: Served, files: Secured) -> None:
-    """Who else reads it could take it for the other one's. One that names nobody is as good as none."""
+async def test_a_certificate_with_two_names_is_refused_whatever_token_comes_with_it(
+    replica: Served, files: Secured
+) -> None:
+    """Another reader of it could take the other name. A certificate that names nobody counts as none."""
     token = files.issuer.token("reader/ann")
     for uris, expected in (
         ([], "OK"),
@@ -86,7 +88,9 @@ async def test_a_certificate_with_two_names_is_let_in_by_no_token(replica: Serve
             assert await code(address, files.authority, shown, token) == expected, uris
 
 
-async def test_without_an_address_of_its_own_a_certificate_is_taken_if_it_comes(files: Secured) -> None:
+async def test_without_a_listener_for_certificates_a_certificate_is_taken_if_the_client_shows_one(
+    files: Secured,
+) -> None:
     async with served(files.security(**files.with_certificates(grpc_mtls=""))) as replica:
         token = files.issuer.token("reader/ann")
         assert await code(replica.addresses.grpc, files.authority, None, token) == "OK"

@@ -43,7 +43,7 @@ async def silent(https: RawHttp, http_server: Server) -> AsyncIterator[list[sock
 @pytest.mark.parametrize(
     "limits", [mark.args[1][0] for mark in (limited(max_connections=FEW), limited(max_connections_per_peer=FEW))]
 )
-async def test_those_that_do_not_shake_hands_take_places(
+async def test_connections_that_do_not_shake_hands_take_places(
     https: RawHttp, silent: list[socket.socket], http_server: Server
 ) -> None:
     await eventually(lambda: http_server._core.accepted == FEW)
@@ -55,14 +55,16 @@ async def test_those_that_do_not_shake_hands_take_places(
 
 
 @limited(slow_request_s=0.2)
-async def test_they_are_hung_up_on_when_their_time_is_over(silent: list[socket.socket], http_server: Server) -> None:
+async def test_connections_that_do_not_shake_hands_in_time_are_closed(
+    silent: list[socket.socket], http_server: Server
+) -> None:
     for one in silent:
         assert await asyncio.to_thread(one.recv, 1) == b""
     await eventually(lambda: http_server._core.accepted == 0)
 
 
 @limited(max_connections=FEW)
-async def test_a_crowd_beyond_the_limits_is_hung_up_on_at_once(
+async def test_a_crowd_of_connections_beyond_the_limits_is_closed_at_once(
     https: RawHttp, silent: list[socket.socket], http_server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(arrival, "_MAX_SURPLUS", 0)

@@ -90,7 +90,7 @@ async def test_a_stream_is_one_span(client: Client, exporter: InMemorySpanExport
     assert only(exporter).name == WATCH
 
 
-async def test_over_http_it_is_the_same(
+async def test_a_call_over_http_is_a_span_below_its_callers(
     tracing: Tracing,
     registry: FakeRegistry,
     health: FakeHealth,
@@ -128,7 +128,7 @@ async def test_outgoing_calls_carry_the_current_span(tracing: Tracing, exporter:
 
 
 @pytest.mark.long
-def test_nothing_of_it_is_imported_where_nobody_asked() -> None:
+def test_opentelemetry_is_not_imported_where_nobody_asked_for_traces() -> None:
     assert tracing_to("", "hq", "replica-1") is None
     code = "import hq.main, federated.main, sys; sys.exit(any(m.startswith('opentelemetry') for m in sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, check=False)

@@ -81,7 +81,9 @@ async def test_calls_over_many_http2_connections_are_answered_a_few_in_each_turn
     await asyncio.gather(*(one.close() for one in channels))
 
 
-async def test_pipelined_requests_over_many_http11_connections_are_too(port: int, counted: Counted) -> None:
+async def test_pipelined_requests_over_many_http11_connections_are_answered_a_few_in_each_turn_of_the_loop(
+    port: int, counted: Counted
+) -> None:
     async with AsyncExitStack() as stack:
         connections = [await stack.enter_async_context(RawHttp(port).connect()) for _ in range(CONNECTIONS)]
         sent = [asyncio.ensure_future(one.send(post(b"{}") * EACH)) for one in connections]
@@ -107,7 +109,9 @@ async def test_connections_that_say_nothing_are_not_turned_away_all_at_once(port
     assert most <= silent // 2  # refusing one takes a tenth of a millisecond, and a turn ends after one
 
 
-async def test_connections_with_more_than_a_turns_worth_get_all_of_it(port: int, counted: Counted) -> None:
+async def test_connections_with_more_requests_than_one_turn_takes_get_all_their_answers(
+    port: int, counted: Counted
+) -> None:
     async with RawHttp(port).connect() as one, RawHttp(port).connect() as other:
         await asyncio.gather(one.send(post(b"{}") * 60), other.send(post(b"{}") * 60))
         for _ in range(60):

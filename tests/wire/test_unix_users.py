@@ -1,4 +1,4 @@
-"""At a Unix socket, limits per peer are limits per user: none takes the place of the others."""
+"""At a Unix socket, limits per peer are limits per user: no user takes the places of the others."""
 
 from __future__ import annotations
 

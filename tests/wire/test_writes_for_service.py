@@ -1,4 +1,4 @@
-"""Writes that name their service, over the wire and through a gateway: of another one nothing is written."""
+"""Writes that name their service, over the wire and through a gateway, change no instance of another service."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ async def test_an_instance_out_of_reach_is_not_found_whatever_service_is_named(
         assert (name, (await uploader.refusal(name, request))[0]) == (name, "NOT_FOUND")
 
 
-async def test_a_service_that_cannot_be_one_is_refused_by_name(channel: tuple[Secured, grpc.aio.Channel]) -> None:
+async def test_an_invalid_service_is_refused_by_the_name_of_its_field(
+    channel: tuple[Secured, grpc.aio.Channel],
+) -> None:
     files, made = channel
     admin = Caller(made, files.issuer.token("admin"))
     for name, request in writes_of_mail_1("no service").items():
