@@ -100,7 +100,7 @@ BY_HAND: Final[tuple[tuple[str, str, str, Any, str], ...]] = (
 
 
 @pytest.mark.long
-async def test_what_was_tried_by_hand_is_answered_as_it_should_be(tmp_path: Path) -> None:
+async def test_calls_that_people_tried_by_hand_get_their_designed_answers(tmp_path: Path) -> None:
     async with every_server(tmp_path) as servers:
         tls = ssl.create_default_context(cafile=str(servers.files.authority.cert))
         async with httpx.AsyncClient(verify=tls, trust_env=False, timeout=20) as http:

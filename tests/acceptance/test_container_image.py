@@ -1,4 +1,4 @@
-"""The steps of the Containerfile over a bare Debian, without a container engine; what they make, as Kubernetes runs it.
+"""The steps of the Containerfile over a bare Debian, without a container engine; the image runs as in Kubernetes.
 
 Stages are overlays in a mount namespace. Debian stands for the images that the file names: it has the same Python.
 """

@@ -1,4 +1,4 @@
-"""deploy/: every setting it names is one that the command has, and what can be checked on this machine is checked."""
+"""deploy/: every setting in a file is one of its command, and all that this machine can check is checked."""
 
 from __future__ import annotations
 

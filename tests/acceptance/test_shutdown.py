@@ -1,4 +1,4 @@
-"""SIGTERM: a replica says that it goes, finishes what it began, and sends its watches on."""
+"""SIGTERM: a replica says that it goes, finishes what it began, and sends its watches elsewhere."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files of credentials that cannot be used, and what is never sent: said at start."""
+"""Credentials that cannot be used, or must not be sent in plain text, are refused at start."""
 
 from __future__ import annotations
 

@@ -228,7 +228,7 @@ async def test_zincati_names_its_node_by_its_base_url() -> None:
         assert list(cms.server.desk.tasks.keys()) == ["fleetlock-h1"]
 
 
-async def test_who_waits_for_a_window_of_tomorrow_is_told_to_ask_before_the_wait_is_dropped() -> None:
+async def test_a_machine_that_waits_for_a_window_of_tomorrow_is_told_to_ask_before_its_wait_is_dropped() -> None:
     async with service_of(3) as (_, cms):
         calm = {"begin": "2000-01-01", "end": "2100-01-01", "reason": "calm"}
         await cms.call_connect("PutWindows", {"windows": {"name": "all", "freeze": [calm]}})

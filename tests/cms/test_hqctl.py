@@ -109,7 +109,7 @@ async def test_a_freeze_shows_in_the_status() -> None:
         assert (await hqctl(cms, "disruptions", "unfreeze", "--reason", "over"))[0] == 0
 
 
-async def test_a_cms_that_is_away_is_one_line_that_says_how_to_name_it() -> None:
+async def test_a_cms_that_is_away_is_told_in_one_line_with_the_flag_that_names_another() -> None:
     code, told = await run("budget", "list", "--cms", "127.0.0.1:9")
     why = "nothing listens there: start it, or check the port"
     away = f"hqctl: the CMS at 127.0.0.1:9 cannot be reached ({why}): name another with --cms or HQ_CMS\n"

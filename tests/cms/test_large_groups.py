@@ -1,4 +1,4 @@
-"""Groups, and long tasks, that one transaction does not take."""
+"""Groups and long tasks that are too large for one transaction."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ def test_a_number_that_must_stay_ready_stays_whoever_is_lost(floor: str, granted
 
 
 @pytest.mark.parametrize("need", list(Need))
-def test_a_silent_instance_counts_as_lost_beside_the_repair_that_holds_it_and_no_other_work(need: Need) -> None:
+def test_an_instance_held_by_a_repair_still_counts_as_lost_and_one_held_by_other_work_does_not(need: Need) -> None:
     """Planned work silences instances, too: those may not be left out for a roll-out beside it."""
     book = ledger(1, held(5, need), roll_out())
     assert bool(decide(book, NOW).changes) is (need is Need.REPAIR)

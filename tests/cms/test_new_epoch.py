@@ -1,4 +1,4 @@
-"""The CMS's own store is lost under running processes: what they had granted is not known to it any more."""
+"""The CMS's own store is lost under running processes, and with it all that was granted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the CMS tells recorders of its ledger: decided again, it gives the recorded decisions."""
+"""The record of the CMS's ledger, decided again, gives the recorded decisions."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def racks(most: int) -> str:
         ("{", "not valid YAML"),
     ],
 )
-def test_what_the_file_says_wrongly_is_named(text: str, where: str) -> None:
+def test_a_mistake_in_the_file_is_named(text: str, where: str) -> None:
     with pytest.raises(BadSites, match=where):
         parse_sites(text)
 

@@ -205,7 +205,7 @@ async def test_the_first_page_tells_fuses_incidents_and_work_that_waits(at: With
 
 
 @pytest.mark.parametrize("path", ["/hosts/none", "/projects/none", "/scenarios/none"])
-async def test_what_is_not_there_is_not_found(at: WithWalle, path: str) -> None:
+async def test_an_unknown_host_project_or_scenario_is_not_found(at: WithWalle, path: str) -> None:
     assert (await at.browser.get(path)).status_code == 404
 
 

@@ -57,7 +57,7 @@ async def test_ten_causes_are_shown_and_the_others_counted(at: Cloud) -> None:
     assert sum(f"{name}: 0 of 1" in first + rest for name in names) == 12
 
 
-async def test_a_service_that_was_stopped_is_a_state_and_no_problem(at: Cloud) -> None:
+async def test_a_stopped_service_is_shown_as_a_state_and_not_as_a_problem(at: Cloud) -> None:
     stopped = [instance(f"idle-{n}", "idle", "node-8") for n in range(3)]
     for one in stopped:
         one.spec.revision[0].target = ipb.REVISION_TARGET_INSTALLED
@@ -121,7 +121,7 @@ async def test_the_hostile_text_is_shown_whole_where_it_belongs(at: Cloud) -> No
         ("/many/nodes?order=nothing", 400),
     ],
 )
-async def test_what_is_not_there_is_said_on_a_page(at: Cloud, path: str, status: int) -> None:
+async def test_odd_addresses_are_answered_with_a_page_and_the_right_status(at: Cloud, path: str, status: int) -> None:
     answer = await at.browser.get(path)
     assert answer.status_code == status
     assert "<main" in answer.text

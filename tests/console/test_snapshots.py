@@ -252,7 +252,7 @@ async def test_a_snapshot_that_has_arrived_or_is_under_way_has_no_retry(at: With
     assert "Retry…" not in (await at.browser.get(PAGE)).text
 
 
-async def test_a_service_that_somebody_paused_is_a_state_and_no_problem(at: WithNanny) -> None:
+async def test_a_paused_service_is_shown_as_a_state_and_not_as_a_problem(at: WithNanny) -> None:
     await at.browser.submit("/services/web/actions/pause", {"comment": "look at the metrics"})
     found = re.findall(r'<li class="(\w+)">(?:(?!</li>).)*web is paused', (await at.browser.get("/")).text, re.DOTALL)
     assert found == ["note"]

@@ -132,7 +132,7 @@ async def test_a_slow_network_can_be_connected_to(etcd: SharedEtcd, proxy: Proxy
     await store.close()
 
 
-async def test_what_was_missed_while_away_is_told_in_order(place: Place, proxy: Proxy, direct: Place) -> None:
+async def test_changes_missed_while_disconnected_are_told_in_order(place: Place, proxy: Proxy, direct: Place) -> None:
     head = await place.head()
     async with place.watch(head) as stream:
         first = await direct.put("a")

@@ -120,7 +120,7 @@ async def test_a_divided_etcd_opens_to_each_user_its_own_part_and_to_the_adminis
             await cms.store.divide("cms", {})  # type: ignore[attr-defined]
 
 
-async def test_a_user_whose_prefix_changed_opens_the_old_one_no_more(own_etcd: OwnEtcd, tmp_path: Path) -> None:
+async def test_a_user_whose_prefix_changed_can_no_longer_open_the_old_one(own_etcd: OwnEtcd, tmp_path: Path) -> None:
     etcd = await secured(own_etcd, tmp_path, "--client-cert-auth", "--trusted-ca-file={ca}")
 
     def known_as(name: str) -> EtcdConfig:
@@ -174,7 +174,7 @@ async def test_a_renewed_certificate_is_shown_without_a_failed_call(own_etcd: Ow
 # --- passwords --------------------------------------------------------------------------------------------------------
 
 
-async def test_etcd_lets_in_who_knows_the_password(own_etcd: OwnEtcd) -> None:
+async def test_etcd_lets_in_a_client_that_knows_the_password(own_etcd: OwnEtcd) -> None:
     etcd = await own_etcd()
     await asyncio.to_thread(require_password, etcd.endpoint)
     async with open_place(EtcdConfig((etcd.endpoint,), user=USER, password=PASSWORD)) as place:

@@ -1,4 +1,4 @@
-"""Policy files are changed while agents report: rightly, wrongly, at one replica or at all; no living one expires."""
+"""Policy files are changed while agents report: rightly, wrongly, at one replica or at all; no living agent expires."""
 
 from __future__ import annotations
 

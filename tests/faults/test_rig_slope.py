@@ -17,7 +17,7 @@ def measured(per_hour: float, noise: float, seed: int = 1) -> tuple[list[float],
     return times_s, [100.0 + per_hour * t / HOUR_S + rng.gauss(0, noise) for t in times_s]
 
 
-def test_a_straight_line_is_found_as_it_is() -> None:
+def test_the_slope_of_a_straight_line_is_found_exactly() -> None:
     found = slope(*measured(30.0, 0.0))
     assert math.isclose(found.per_hour, 30.0, rel_tol=1e-9)
     assert not found.is_flat

@@ -1,4 +1,4 @@
-"""HQ's own limit keeps live data from filling etcd; an etcd that others filled is told as what it is."""
+"""HQ's own limit keeps live data from filling etcd; an etcd that others filled is reported as full."""
 
 from __future__ import annotations
 

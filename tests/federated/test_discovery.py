@@ -53,7 +53,7 @@ def put(location: FakeLocation, instance_id: str) -> None:
 
 
 @pytest.mark.parametrize("seed", range(3))
-async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
+async def test_the_list_has_all_locations_whatever_happens_to_one_of_them(
     start_locations: StartLocations, start_gateway: StartGateway, seed: int
 ) -> None:
     rng = random.Random(seed)
@@ -91,7 +91,7 @@ async def test_the_list_is_that_of_all_locations_whatever_happens_to_one(
         await following.end()
 
 
-async def test_a_location_that_is_down_keeps_nobody_from_the_endpoints_of_the_others(
+async def test_with_one_location_down_callers_still_find_the_endpoints_of_the_others(
     start_locations: StartLocations, start_gateway: StartGateway
 ) -> None:
     east, west = locations = await start_locations("east", "west")

@@ -21,7 +21,7 @@ STRONG = pb.ReadOptions(consistency=pb.READ_CONSISTENCY_STRONG)
 
 
 @pytest.mark.long
-async def test_a_location_that_hangs_costs_its_own_instances_and_one_wait(start_pair: StartPair) -> None:
+async def test_a_location_that_hangs_costs_only_its_own_instances_and_one_wait(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a", west="b")
     west.replicas[0].delay_s = 30
     answer = await gateway.stub.FindInstances(EVERYTHING)
@@ -141,7 +141,7 @@ async def test_explain_is_answered_by_the_owner_with_a_source_for_each_location(
     }
 
 
-async def test_an_old_answer_is_served_only_to_who_allows_it_and_says_its_age(start_pair: StartPair) -> None:
+async def test_an_old_answer_is_served_only_to_callers_that_allow_it_and_says_its_age(start_pair: StartPair) -> None:
     _, west, gateway = await start_pair(east="a", west="b")
     allowing = pb.FindInstancesRequest(read=pb.ReadOptions(allow_last_good=True))
     count = pb.CountInstancesRequest(read=pb.ReadOptions(allow_last_good=True))

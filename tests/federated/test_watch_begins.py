@@ -45,7 +45,7 @@ async def test_a_location_that_comes_at_the_moment_in_which_a_watch_begins_is_fo
         await watching.aclose()
 
 
-async def test_a_location_that_left_and_is_back_before_the_reader_took_what_came_before_is_followed(
+async def test_a_location_that_left_and_came_back_before_the_reader_read_on_is_followed(
     start_pair: StartPair,
 ) -> None:
     _, west, gateway = await start_pair()

@@ -79,7 +79,7 @@ def taken_as(tokens: Tokens, token: str) -> str:
 
 
 @pytest.mark.long
-def test_no_broken_file_is_taken_for_a_new_one(issuers: tuple[Issuer, Issuer]) -> None:
+def test_a_broken_policy_or_jwks_is_refused(issuers: tuple[Issuer, Issuer]) -> None:
     rng, jwks = random.Random(SEED), issuers[0].jwks.read_bytes()
     for _ in range(100):
         with pytest.raises(BadSecurity):

@@ -66,14 +66,14 @@ def play_outages(agents: int, outages: int, seed: int, longest_s: float = 1_800.
 
 
 @pytest.mark.long
-def test_ten_agents_and_five_outages_no_false_expiry_and_every_true_one_in_time() -> None:
+def test_through_five_outages_ten_agents_have_no_false_expiry_and_every_true_one_in_time() -> None:
     play_outages(agents=10, outages=5, seed=1, longest_s=300.0)
 
 
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.night) for seed in (2, 3))])
-def test_a_thousand_agents_and_twenty_outages_no_false_expiry_and_every_true_one_in_time(seed: int) -> None:
+def test_through_twenty_outages_a_thousand_agents_have_no_false_expiry_and_every_true_one_in_time(seed: int) -> None:
     play_outages(agents=1_000, outages=20, seed=seed)
 
 

@@ -30,7 +30,7 @@ async def with_a_stopped_revision(cloud: VirtualCloud) -> tuple[str, str]:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_a_dead_node_with_a_stopped_revision_is_last_and_not_waited_for_on_the_way_there_and_back() -> None:
+async def test_a_dead_node_with_a_stopped_revision_is_last_and_not_waited_for_on_roll_out_and_roll_back() -> None:
     async with virtual_cloud(6) as cloud:
         v1, v2 = await with_a_stopped_revision(cloud)
         await cloud.kill_node("web-0")

@@ -19,7 +19,7 @@ async def line(cloud: VirtualCloud) -> str:
 
 
 @in_virtual_time
-async def test_a_service_below_its_floor_says_so_where_it_is_online() -> None:
+async def test_a_service_below_its_floor_says_so_beside_its_state_online() -> None:
     async with virtual_cloud(3) as cloud:
         await cloud.create(maxUnavailable="1")
         v1 = await cloud.add("v1")

@@ -1,4 +1,4 @@
-"""The gauge behind the alert about actions that are stuck: a step that holds, as it should, is none of them."""
+"""The gauge behind the alert about actions that are stuck: a step that holds, as it should, does not count."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ async def test_an_instance_created_twice_exists_and_one_of_another_service_is_re
         assert (gone.deleted, gone.versions) == ({key}, {})
 
 
-async def test_a_write_for_a_service_leaves_an_instance_of_another_one_alone() -> None:
+async def test_a_write_for_a_service_does_not_change_an_instance_of_another_service() -> None:
     """Nanny's own grant covers both services: HQ compares."""
     async with served(None) as hq, Client([hq.addresses.grpc]) as client:
         writer = InstanceWriter({"here": client}, SystemClock())

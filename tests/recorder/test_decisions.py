@@ -1,4 +1,4 @@
-"""What CMS, Nanny and Wall-E decided: recorded with what it was decided on, shown to who may, decided again."""
+"""Decisions of CMS, Nanny and Wall-E are recorded with their inputs, shown to those who may see them, and replayed."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ async def check_replay_command(directory: Path, recorder: str) -> None:
 
 
 @pytest.mark.long
-async def test_decisions_of_the_cms_are_recorded_with_what_they_were_made_on_and_made_again(tmp_path: Path) -> None:
+async def test_decisions_of_the_cms_are_recorded_with_their_inputs_and_replayed(tmp_path: Path) -> None:
     async with service_of(4) as (_, cms):
         address = cms.server.listening.result().grpc
         async with recording(tmp_path, CmsSource(ServerProcesses(["127.0.0.1:9", address]))) as history:
@@ -218,7 +218,7 @@ class RecordedRun(CmsRun):
 
 @pytest.mark.long
 @pytest.mark.timeout(240)
-async def test_under_faults_the_recorded_decisions_are_made_again(tmp_path: Path) -> None:
+async def test_decisions_recorded_under_faults_are_replayed(tmp_path: Path) -> None:
     run = RecordedRun(tmp_path, seed=3)
     await run.run(20.0)
     archive = Archive(tmp_path / "record", 30, 1 << 30)

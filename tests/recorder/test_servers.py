@@ -133,7 +133,7 @@ async def test_entries_of_a_leader_whose_clock_is_behind_are_recorded() -> None:
         assert not kept.gaps
 
 
-async def test_a_list_that_has_moved_on_by_more_than_it_keeps_is_a_gap() -> None:
+async def test_a_list_that_dropped_entries_before_they_were_read_is_a_gap() -> None:
     nanny = Histories()
     async with following_nanny(nanny, 1) as kept:
         nanny.tell("web", "started")

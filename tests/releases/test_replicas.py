@@ -72,7 +72,7 @@ async def fill(replica: ReplicaProcess) -> None:
         await admin.SuspendNode(suspension)
 
 
-async def test_both_show_the_same_and_act_on_each_others_writes(
+async def test_replicas_of_both_versions_show_the_same_and_act_on_each_others_writes(
     versions: Versions, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
     async with replicas(versions, etcd, tmp_path) as (first, second):

@@ -1,4 +1,4 @@
-"""The client of CMSs: the protocol, the same against a fake one and our own, and what breaks the schema."""
+"""The client of CMSs: the protocol against a fake CMS and against ours, and answers that break the schema."""
 
 from __future__ import annotations
 
@@ -140,7 +140,9 @@ async def test_what_is_sent_is_what_the_protocol_names(calls: OutgoingCalls) -> 
         ((302, b""), "HTTP 302"),
     ],
 )
-async def test_what_breaks_the_schema_is_a_failure(calls: OutgoingCalls, raw: tuple[int, bytes], why: str) -> None:
+async def test_an_answer_that_breaks_the_schema_is_a_failure(
+    calls: OutgoingCalls, raw: tuple[int, bytes], why: str
+) -> None:
     heard = Heard()
     with fake_cms(raw=raw) as cms, pytest.raises(CmsFailure, match=why):
         await client_of(calls, cms.url, heard).create(a_request())
@@ -153,7 +155,7 @@ async def test_no_answer_in_time_is_a_failure(calls: OutgoingCalls) -> None:
         await client_of(calls, cms.url, timeout_s=0.2).poll("t")
 
 
-async def test_nobody_there_is_a_failure(calls: OutgoingCalls) -> None:
+async def test_an_address_where_nobody_listens_is_a_failure(calls: OutgoingCalls) -> None:
     with pytest.raises(CmsFailure, match="ConnectError"):
         await client_of(calls, "http://127.0.0.1:1").tasks()
 

@@ -330,7 +330,7 @@ time.sleep(600 if sys.argv[3] == "hang" else 0)
 async def test_a_child_with_a_session_of_its_own_ends_with_the_program(
     manner: str, ending: str, tmp_path: Path
 ) -> None:
-    """It left the process group, its parent ended, and it ran on after the operation was over."""
+    """Such a child left the process group, its parent ended, and it ran on after the operation was over."""
     at = tmp_path / "daemon"
     config = CommandConfig((sys.executable, "-c", _ESCAPE, manner, str(at), ending), timeout_s=4.0)
     progress, _ = await run(Command("script", config), in_work())
@@ -418,7 +418,7 @@ async def test_a_program_that_hangs_is_ended_in_time_though_walle_was_killed(tmp
 
 @pytest.mark.long
 async def test_a_program_that_was_stopped_has_not_ended(runs: Path) -> None:
-    """With its machine, or by whoever restarted Wall-E's unit: its file says nothing, and is not locked."""
+    """It stopped with its machine, or when Wall-E's unit was restarted: its file says nothing, and is not locked."""
     executor = Command("script", CommandConfig(("sleep", "60"), repeatable=True))
     await executor.begin(in_work())
     assert (await executor.poll(in_work(), 0)).progress is WorkProgress.RUNNING
@@ -485,7 +485,7 @@ async def test_a_service_is_asked_by_the_id_of_the_operation() -> None:
     ("bmc", "sent"), [("10.7.0.1", "10.7.0.1"), ("10.8.0.1", ""), ("-oProxyCommand=touch /tmp/x", ""), ("", "")]
 )
 async def test_a_service_is_given_only_management_controllers_that_the_configuration_lists(bmc: str, sent: str) -> None:
-    """It would call them with an account of its own."""
+    """The service calls them with an account of its own."""
     got: list[dict[str, str]] = []
 
     def answer(request: httpx.Request) -> httpx.Response:

@@ -212,7 +212,7 @@ async def test_a_number_beyond_all_bounds_is_no_host(walle: Guarded) -> None:
     assert await walle.status(ME, added("9" * 5000)) == 400
 
 
-async def test_addresses_are_shown_to_who_may_import_them(walle: Guarded) -> None:
+async def test_addresses_are_shown_to_those_who_may_import_them(walle: Guarded) -> None:
     await done(walle, "admin", imported(FULL, machine("prod-1", "prod", bmc="10.7.0.9")))
     for who, names in ((ME, ["lab-1"]), ("lab-operator", ["lab-1"]), ("admin", ["lab-1", "prod-1"]), ("web-admin", [])):
         _, answer = await walle.call(who, pb.ListMachinesRequest())

@@ -178,7 +178,9 @@ async def machines(directory: Path) -> AsyncIterator[Machines]:
         yield Machines(walle, emulator, cms, at_cms, at_bmc)
 
 
-async def test_one_reboot_with_leave_wherever_the_process_dies_and_all_is_given_back(tmp_path: Path) -> None:
+async def test_a_host_is_rebooted_once_with_leave_wherever_the_process_dies_and_all_is_given_back(
+    tmp_path: Path,
+) -> None:
     async with machines(tmp_path) as scene:
         await scene.fall_ill()
         await until(scene.are_well, lambda: str({name: MACHINES[name] for name in set(MACHINES) - scene.over}))
@@ -212,7 +214,7 @@ def opening(file: Path) -> Iterator[Callable[[], Awaitable[bool]]]:
         os.close(told)
 
 
-async def test_a_program_goes_on_while_the_process_that_began_it_dies_and_begins_once(tmp_path: Path) -> None:
+async def test_a_program_begins_once_and_goes_on_though_the_process_that_began_it_dies(tmp_path: Path) -> None:
     log, go = tmp_path / "begun", tmp_path / "go"
     log.touch()
     script = f'echo "$1" >> {log}; until [ -e {go} ]; do sleep 0.1; done; echo done'
@@ -254,7 +256,7 @@ async def _in_use(walle: Ward, name: str) -> bool:
 
 
 @pytest.mark.skipif(NAMED is None, reason=NO_NAMED)
-async def test_one_dns_update_when_the_process_dies_before_or_after_it(tmp_path: Path) -> None:
+async def test_dns_is_updated_once_if_the_process_dies_before_or_after_the_update(tmp_path: Path) -> None:
     places = {f"m1.{ZONE}": "before", f"m2.{ZONE}": "after"}
     async with AsyncExitStack() as stack:
         server, door = await stack.enter_async_context(name_server(tmp_path)), Door()

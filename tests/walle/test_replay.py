@@ -1,4 +1,4 @@
-"""What Wall-E tells recorders of its fuses: decided again, it gives what was stored."""
+"""The record of Wall-E's fuses, decided again, gives what was stored."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ async def fails(walle: Running, host: str) -> None:
 
 
 @pytest.mark.long
-async def test_what_the_fuses_decided_is_recorded_over_a_dead_leader_and_decided_again(tmp_path: Path) -> None:
+async def test_decisions_of_fuses_are_recorded_over_a_dead_leader_and_replayed(tmp_path: Path) -> None:
     store = LastingStore()
     async with AsyncExitStack() as stack:
         first = await stack.enter_async_context(running(store, name="walle-1"))

@@ -264,7 +264,7 @@ async def test_an_order_with_grants_of_a_newer_version_waits_for_it(one: Guarded
     assert not one.walle.of("lab-1").HasField("operation")
 
 
-async def test_addresses_of_bmcs_and_cmss_are_for_who_repairs(one: Guarded) -> None:
+async def test_addresses_of_bmcs_and_cmss_are_shown_only_to_those_who_repair(one: Guarded) -> None:
     add = pb.AddHostRequest(host="lab-9", project="web", state=HOST_STATE_FREE, bmc="10.7.0.9")
     assert await one.status("admin", add) == 200
     for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-9", False)):
@@ -272,7 +272,7 @@ async def test_addresses_of_bmcs_and_cmss_are_for_who_repairs(one: Guarded) -> N
         assert (status, "10.7.0.9" in json.dumps(told)) == (200, is_shown), who
 
 
-async def test_what_executors_wrote_is_for_who_repairs(one: Guarded) -> None:
+async def test_outputs_of_executors_are_shown_only_to_those_who_repair(one: Guarded) -> None:
     one.walle.of("lab-1").history.add(message="root@10.7.0.1 refused", output="root@10.7.0.1: permission denied")
     for who, is_shown in (("operator", True), ("lab-operator", True), ("web-uploader", True), ("agent/lab-1", False)):
         for request in (pb.GetHostRequest(host="lab-1"), pb.ListHostsRequest()):
@@ -280,7 +280,7 @@ async def test_what_executors_wrote_is_for_who_repairs(one: Guarded) -> None:
             assert (status, "root@10.7.0.1" in json.dumps(seen)) == (200, is_shown), (who, request)
 
 
-async def test_addresses_of_webhooks_are_for_who_repairs(one: Guarded) -> None:
+async def test_addresses_of_webhooks_are_shown_only_to_those_who_repair(one: Guarded) -> None:
     recipient = Recipient(severity=SEVERITY_ERROR, address="https://chat.example/hook/word")
     one.walle.server.automaton.projects["web"].notifications.recipient.append(recipient)
     for who, is_shown in (("operator", True), ("web-uploader", True), ("reader", False)):
@@ -289,7 +289,7 @@ async def test_addresses_of_webhooks_are_for_who_repairs(one: Guarded) -> None:
             assert (status, "/hook/" in json.dumps(seen)) == (200, is_shown), (who, request)
 
 
-async def test_notices_are_for_who_repairs(one: Guarded) -> None:
+async def test_notices_are_shown_only_to_those_who_repair(one: Guarded) -> None:
     """They say what executors and CMSs answered, and who is notified."""
     walle = one.walle.server.automaton
     about = (("", ""), ("web", ""), ("web", "lab-1"), ("web", "prod-1"))
@@ -335,7 +335,9 @@ async def test_texts_about_a_host_show_a_caller_without_repair_rights_nothing_of
         assert "healing is off for all projects" in text
 
 
-async def test_what_cmss_answered_about_planned_work_is_for_who_repairs_all_of_its_hosts(one: Guarded) -> None:
+async def test_answers_of_cmss_about_planned_work_are_shown_only_to_those_who_repair_all_of_its_hosts(
+    one: Guarded,
+) -> None:
     work = Scenario(id="s", by="somebody", host=[ScenarioHost(name="lab-1")])
     work.host[0].task.add(id="t", cms="main", message="budget mail: CANARY-BUDGET")
     one.walle.server.automaton.controller.records(SCENARIO)._stored["s"] = Stored(work, 1)
@@ -379,7 +381,7 @@ EVERY_READ: list[Message] = [
 ]
 
 
-async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_who_does_not_repair(one: Guarded) -> None:
+async def test_no_read_shows_addresses_and_words_of_executors_and_cmss_to_those_who_do_not_repair(one: Guarded) -> None:
     walle = one.walle.server.automaton
     host, now_ms = one.walle.of("lab-1"), walle.ledger.now().ms
     host.listed, host.state, walle.world.settle_ms = True, HOST_STATE_ASSIGNED, 0

@@ -51,7 +51,7 @@ async def test_nobody_is_served_without_saying_who_they_are(as_: As) -> None:
         ({"algorithm": "HS256", "key": "x" * 32}, "algorithm"),
     ],
 )
-async def test_a_token_that_lacks_something_is_refused_in_words_without_it(
+async def test_a_token_that_lacks_something_is_refused_in_words_that_do_not_show_it(
     replica: Served, files: Secured, claims: dict[str, object], word: str
 ) -> None:
     token = files.issuer.token("reader/ann", **claims)  # type: ignore[arg-type]

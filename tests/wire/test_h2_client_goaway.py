@@ -1,4 +1,4 @@
-"""The client's connections come and go: no call is lost that need not be, and what was not processed says so."""
+"""The client's connections come and go: no call is lost that need not be, and one that was not processed says so."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ async def test_plain_text_where_tls_is_spoken_is_no_connection(files: Secured, g
     assert await failure(Channel(f"127.0.0.1:{grpcio}"))
 
 
-async def test_files_that_became_unusable_leave_in_force_what_was_there(files: Secured, grpcio: int) -> None:
+async def test_credentials_that_became_unusable_leave_the_old_ones_in_force(files: Secured, grpcio: int) -> None:
     own, now = files.authority.issue("gateway"), [0.0]
     named = CredentialFiles(str(files.authority.cert), str(own.cert), str(own.key))
     credentials = Credentials(named, lambda: now[0])

@@ -155,13 +155,13 @@ async def test_grpc_over_http_1_is_told_that_it_needs_http_2_and_what_to_do(
     assert answer.headers["grpc-message"].startswith("gRPC needs HTTP/2")
 
 
-async def test_a_form_of_grpc_that_nobody_knows_is_told_those_that_are(http: RawHttp) -> None:
+async def test_an_unknown_form_of_grpc_is_refused_with_the_known_ones(http: RawHttp) -> None:
     answer = await http.post(b"{}", content_type="application/grpc+xml")
     assert answer.status == 415
     assert b"is not one of application/grpc, application/grpc-web, application/json" in answer.body
 
 
-async def test_a_wrong_content_type_is_told_the_right_ones(http: RawHttp) -> None:
+async def test_a_wrong_content_type_is_refused_with_the_right_ones(http: RawHttp) -> None:
     unary = await http.post(b"{}", content_type="text/plain")
     assert unary.headers["accept-post"] == "application/json, application/proto, application/x-protobuf"
     stream = await http.post(b"{}", f"/{WATCH}")
@@ -169,7 +169,7 @@ async def test_a_wrong_content_type_is_told_the_right_ones(http: RawHttp) -> Non
     assert stream.headers["accept-post"] == "application/connect+json, application/connect+proto"
 
 
-async def test_a_wrong_encoding_is_told_the_right_ones(http: RawHttp) -> None:
+async def test_a_wrong_encoding_is_refused_with_the_right_ones(http: RawHttp) -> None:
     answer = await http.post(b"{}", content_encoding="br")
     assert (answer.status, answer.headers["accept-encoding"]) == (415, "gzip, identity")
 

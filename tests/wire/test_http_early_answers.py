@@ -52,7 +52,7 @@ async def goes_on(connection: RawConnection) -> bool:
 
 @small
 async def test_after_a_request_in_chunks_that_was_refused_half_way_no_more_are_served(http: RawHttp) -> None:
-    """Its rest may be longer than what is read for nothing: nobody may count on the connection."""
+    """Its rest may be longer than what is read and dropped: no client may count on the connection."""
     async with http.connect() as connection:
         await connection.send(request_head("POST", "/x", {"transfer-encoding": "chunked"}) + chunk(KIB))
         answer = await connection.answer()

@@ -1,4 +1,4 @@
-"""What comes behind a body: no header, and never much."""
+"""Trailers behind a body: no headers, and never much."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def limits() -> Limits:
     return replace(Limits(), max_request_bytes=64 * KIB, max_header_bytes=8 * KIB)
 
 
-async def test_what_comes_behind_a_body_is_no_header(http: RawHttp, registry: FakeRegistry) -> None:
+async def test_trailers_behind_a_body_are_no_headers(http: RawHttp, registry: FakeRegistry) -> None:
     async with http.connect() as connection:
         await connection.send(HEAD + BODY + b"authorization: Bearer x\r\nx-request-id: smuggled\r\n\r\n")
         answer = await connection.answer()
@@ -33,9 +33,7 @@ async def test_what_comes_behind_a_body_is_no_header(http: RawHttp, registry: Fa
 
 @pytest.mark.long
 @pytest.mark.parametrize("part", [b"a: b\r\n" * 1_000, b"x" * 6_000], ids=["lines", "one line"])
-async def test_what_comes_behind_a_body_without_end_is_refused(
-    http: RawHttp, admission: Admission, part: bytes
-) -> None:
+async def test_endless_trailers_behind_a_body_are_refused(http: RawHttp, admission: Admission, part: bytes) -> None:
     sent_bytes = 0
     async with http.connect() as connection:
         await connection.send(HEAD + BODY + b"x: ")

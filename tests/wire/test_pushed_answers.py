@@ -1,4 +1,4 @@
-"""An answer between two of a stream, which waits for its next: sent at once, or refused, never in another order."""
+"""An answer pushed into a stream that waits for its next one is sent at once, or refused, never out of order."""
 
 from __future__ import annotations
 

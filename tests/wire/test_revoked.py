@@ -1,4 +1,4 @@
-"""What is withdrawn ends at once, open streams and connections too; what is not goes on, also while lists only grow."""
+"""Withdrawn credentials end at once, with their streams and connections; others go on, also while lists only grow."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ async def test_a_removed_ca_takes_its_connections_along_and_those_of_others_go_o
         await goes_on(going_on, files, replica, "web-1")
 
 
-async def test_what_only_grows_ends_nothing(files: Secured) -> None:
+async def test_a_policy_and_a_ca_bundle_that_only_grow_end_no_stream(files: Secured) -> None:
     bundle = files.directory / "bundle.crt"
     bundle.write_bytes(files.authority.cert.read_bytes())
     given = files.with_certificates(client_ca=str(bundle), grpc_mtls="")

@@ -139,7 +139,7 @@ async def test_no_target_at_all_is_an_empty_list(sd: RawHttp) -> None:
     assert (answer.status, answer.json()) == (200, [])
 
 
-async def test_what_has_not_changed_is_not_sent_again(sd: RawHttp, stub: Stub) -> None:
+async def test_unchanged_targets_are_not_sent_again(sd: RawHttp, stub: Stub) -> None:
     await create(stub, served("web-1", metrics=9100))
     first = await sd.get("/sd/prometheus?service=web&port=metrics")
     etag = first.headers["etag"]

@@ -147,7 +147,7 @@ async def _still_served(readers: list[Reader]) -> Counter[str]:
 
 @limited(send_buffer_bytes=_SEND_BUFFER)
 async def test_a_message_that_waits_for_its_reader_is_held_once(grpc_port: int, admission: Admission) -> None:
-    """Not as what the method made, as its bytes, and in an envelope, of which one is counted."""
+    """It must not be held as a message, as bytes and in an envelope while only one of them is counted."""
     clients = [await connected(grpc_port, Random(1)) for _ in range(2)]
     tracemalloc.start()
     try:

@@ -195,7 +195,7 @@ def test_the_page_lists_what_is_made_here_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("row", H1)
-async def test_over_http_1_it_is_a_400_and_nothing_behind_it_is_read(
+async def test_an_ambiguous_request_over_http_1_is_a_400_and_nothing_behind_it_is_read(
     http: RawHttp, admission: Admission, row: str
 ) -> None:
     for said in H1[row]:
@@ -208,13 +208,17 @@ async def test_over_http_1_it_is_a_400_and_nothing_behind_it_is_read(
 
 
 @pytest.mark.parametrize("row", H2)
-async def test_over_http_2_the_stream_is_reset_and_others_are_served(http: RawHttp, row: str) -> None:
+async def test_an_ambiguous_request_over_http_2_has_its_stream_reset_and_others_are_served(
+    http: RawHttp, row: str
+) -> None:
     for said in H2[row]:
         assert await _over_h2(http.port, said) == [(1, ErrorCode.PROTOCOL_ERROR), (3, 200)], said
 
 
 @pytest.mark.parametrize("row", H2_ANSWERED)
-async def test_over_http_2_it_is_a_400_and_others_are_served(http: RawHttp, admission: Admission, row: str) -> None:
+async def test_an_ambiguous_request_over_http_2_is_a_400_and_others_are_served(
+    http: RawHttp, admission: Admission, row: str
+) -> None:
     for said in H2_ANSWERED[row]:
         assert await _over_h2(http.port, said) == [(1, 400), (3, 200)], said
     assert admission.refused == {"malformed_http": len(H2_ANSWERED[row])}

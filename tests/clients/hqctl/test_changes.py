@@ -87,7 +87,7 @@ def test_diff_shows_what_apply_would_change_and_exits_with_1(hqctl: Hqctl, servi
     assert hqctl("get", f"{service}-1", "-o", "jsonpath=.meta.labels.tier").out == "t1\n"
 
 
-def test_diff_of_what_is_there_already_is_empty_and_exits_with_0(hqctl: Hqctl, service: str) -> None:
+def test_diff_of_an_unchanged_file_is_empty_and_exits_with_0(hqctl: Hqctl, service: str) -> None:
     text = documents(service, "1")
     hqctl("apply", "-f", "-", stdin=text)
     done = hqctl("diff", "-f", "-", stdin=text)

@@ -99,7 +99,7 @@ def test_sorting_by_an_unknown_column_names_the_known_ones(hqctl: Hqctl, service
     assert "heartbeat" in done.err
 
 
-def test_a_limit_says_that_there_are_more(hqctl: Hqctl, service: str) -> None:
+def test_a_limited_list_says_that_there_are_more(hqctl: Hqctl, service: str) -> None:
     done = hqctl("find", service, "--limit", "2", "-o", "name", "--sort-by", "id")
     assert done.out == f"{service}-1\n{service}-2\n"
     assert "There are more than 2" in done.err
