@@ -139,7 +139,7 @@ async def all_serve(service: Service, revision: str) -> None:
 
 
 @pytest.mark.long
-async def test_from_a_description_to_three_answers_to_the_next_revision_and_back(
+async def test_a_described_service_is_found_at_three_instances_upgraded_and_rolled_back(
     installation: list[ReplicaProcess], server: Program, nodes: list[Ctl], files: FileServer, tmp_path: Path
 ) -> None:
     servers = [replica.grpc for replica in installation]

@@ -109,7 +109,7 @@ async def test_the_focus_stays_where_it_was_when_the_page_changes(at: Cloud, bro
         await expect(shown.page.get_by_role("link", name="web", exact=True)).to_be_focused()
 
 
-async def test_planned_work_with_the_keyboard_alone(at: Cloud, browser: Browser) -> None:
+async def test_planned_work_is_ordered_with_the_keyboard_alone(at: Cloud, browser: Browser) -> None:
     async with screen(browser, at.base) as shown:
         await shown.open("/nodes/node-0")
         keys = shown.page.keyboard

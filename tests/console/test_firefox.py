@@ -42,7 +42,7 @@ async def test_every_page_and_dialog_is_accessible_and_fits_the_width(width: int
     assert found == []
 
 
-async def test_signing_in_over_the_consoles_own_tls(tmp_path: Path) -> None:
+async def test_signing_in_works_over_the_consoles_own_tls(tmp_path: Path) -> None:
     async with secured(tmp_path) as (files, console), firefox(console.base) as shown:
         await shown.open("/services")
         await shown.see("Sign in")

@@ -177,7 +177,7 @@ async def test_work_that_waits_says_when_it_gives_up(at: WithWalle) -> None:
     assert "It gives up unless all agree: " in (await at.browser.get("/scenarios/s1-upgrade")).text
 
 
-async def test_orders_to_a_host_and_a_new_scenario(at: WithWalle) -> None:
+async def test_orders_to_a_host_and_a_new_scenario_reach_walle_and_bad_forms_do_not(at: WithWalle) -> None:
     await at.browser.submit("/hosts/host-00/operation", {"kind": "power-off", "reason": "noise"})
     assert at.walle.orders[-1][1].kind == hpb.OPERATION_KIND_POWER_OFF
     await at.browser.submit("/hosts/host-00/state", {"state": "MAINTENANCE", "reason": "bench"})

@@ -12,7 +12,7 @@ SEED = int(os.environ.get("HQ_FUZZ_SEED", "20261122"))
 
 
 @pytest.mark.long
-def test_no_spoiled_conversation_raises_is_read_otherwise_in_pieces_or_confuses_the_accounts() -> None:
+def test_a_spoiled_conversation_neither_raises_nor_reads_differently_in_pieces_nor_breaks_the_accounts() -> None:
     found = frames.run(SEED, range(6_000))
     assert not found, "\n".join(f"{one.kind} {one.number}: {one.what}\n  {one.smallest!r}" for one in found)
 

@@ -47,7 +47,7 @@ def assert_held(reader: Reader) -> None:
     assert reader.seen
 
 
-async def test_activate_roll_back_and_a_bad_revision(scene: tuple[Cloud, Reader]) -> None:
+async def test_activation_roll_back_and_a_bad_revision_keep_the_floor(scene: tuple[Cloud, Reader]) -> None:
     cloud, reader = scene
     v1 = await first(cloud, reader)
     reader.during = "activate"
@@ -71,7 +71,7 @@ async def test_activate_roll_back_and_a_bad_revision(scene: tuple[Cloud, Reader]
     assert reader.seen[-1] >= len(NAMES) - 1
 
 
-async def test_scale_up_and_down(scene: tuple[Cloud, Reader]) -> None:
+async def test_scaling_up_and_down_keeps_the_floor(scene: tuple[Cloud, Reader]) -> None:
     cloud, reader = scene
     await first(cloud, reader)
     more = [*NAMES, *(f"{location}-2" for location in LOCATIONS)]
@@ -160,7 +160,7 @@ async def test_nanny_killed_in_every_phase_is_succeeded_and_each_order_takes_eff
     assert_held(reader)
 
 
-async def test_a_replica_of_hq_killed_in_the_middle_of_a_roll_out_delays_it_at_most(
+async def test_a_replica_of_hq_killed_in_the_middle_of_a_roll_out_can_only_delay_it(
     scene: tuple[Cloud, Reader],
 ) -> None:
     cloud, reader = scene

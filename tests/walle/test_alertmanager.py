@@ -95,7 +95,7 @@ def faults_of(walle: Running, host: str) -> dict[str, int]:
 
 
 @pytest.mark.timeout(120)
-async def test_grouped_repeated_and_resolved_alerts_of_a_real_alertmanager(tmp_path: Path) -> None:
+async def test_grouped_repeated_and_resolved_alerts_of_a_real_alertmanager_become_reports(tmp_path: Path) -> None:
     async with running() as walle:
         await walle.project(Project(id="web"))
         hosts = [pb.AddHostRequest(host=name, project="web", ignore_cms=True) for name in ("h1", "h2")]

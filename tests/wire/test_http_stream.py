@@ -51,7 +51,7 @@ async def test_a_stream_in_json_ends_with_an_empty_end(http: RawHttp, admission:
     await eventually(lambda: admission.streams == 0)
 
 
-async def test_a_stream_in_protobuf(http: RawHttp) -> None:
+async def test_a_stream_in_protobuf_ends_with_an_empty_end(http: RawHttp) -> None:
     request = service_pb2.WatchInstancesRequest(resume_token="count:2").SerializeToString()
     answer = await http.post(envelope(request), f"/{WATCH}", **PROTO)
     found, end = messages(answer.body)
