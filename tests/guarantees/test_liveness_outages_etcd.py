@@ -105,9 +105,11 @@ async def play(etcd: Etcd, agents: int, lengths_s: list[float]) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(900)
 @pytest.mark.parametrize(
-    "etcd_binary", ["3.4", pytest.param("3.5", marks=[pytest.mark.night, pytest.mark.timeout(0)])], indirect=True
+    ("etcd_binary", "times"),
+    [("3.4", 1), pytest.param("3.5", 10, marks=[pytest.mark.night, pytest.mark.timeout(0)])],
+    indirect=["etcd_binary"],
 )
-async def test_minutes_of_outages_over_a_real_etcd_expire_nobody_but_the_silent(own_etcd: OwnEtcd) -> None:
+async def test_minutes_of_outages_over_a_real_etcd_expire_nobody_but_the_silent(own_etcd: OwnEtcd, times: int) -> None:
     ports = kept_ports()
     etcd = await own_etcd(ports=lambda: ports)
-    await play(etcd, agents=100, lengths_s=[2, 15, 12, 25, 5, 15] * 2)
+    await play(etcd, agents=100, lengths_s=[2, 15, 12, 25, 5, 15] * times)

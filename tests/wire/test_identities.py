@@ -118,7 +118,7 @@ async def test_a_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None:
 @pressed
 async def test_ten_thousand_callers_get_what_is_theirs(echoing: Echoing) -> None:
     for _ in range(10):
-        ledger = await check_plain(echoing, 1_000, 20)
+        ledger = await check_plain(echoing, 1_000, 6)
         print(dict(ledger.counts))
 
 
