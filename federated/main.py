@@ -141,7 +141,7 @@ def _security(given: dict[str, Any]) -> tuple[Security | None, Dialer]:
 
 
 def _check_own(files: CredentialFiles, security: Security | None) -> None:
-    """A request without a token would be forwarded with the gateway's own identity. Raises BadSecurity."""
+    """Raises BadSecurity: requests without a token would be forwarded with the gateway's own identity."""
     if (files.cert or files.token_file) and (security is None or security.gate is None):
         raise BadSecurity(
             "--location-cert and --location-token-file need --policy and --jwks: "

@@ -1,6 +1,6 @@
 """Instances of all locations as scrape targets.
 
-All locations or none: Prometheus drops targets that an answer lacks. A silent one is covered by its last good answer.
+All locations or none: Prometheus drops targets that an answer lacks. A silent location's last good answer is used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _TRUE = instance_pb2.CONDITION_STATUS_TRUE
 
 
 class FederatedScrapeTargets:
-    """Finds them."""
+    """Finds the targets."""
 
     def __init__(self, lists: Lists) -> None:
         self._lists = lists

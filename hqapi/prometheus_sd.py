@@ -53,7 +53,7 @@ class ScrapeTarget(NamedTuple):
 
 
 Finder = Callable[[TargetQuery, Call], AsyncIterator[Sequence[ScrapeTarget]]]
-"""Finds the instances, in order of ids; raises ServiceError unless these are all."""
+"""Yields the instances in order of ids. Raises ServiceError if it cannot find all of them."""
 
 
 def parse_query(request: PageRequest) -> TargetQuery:
@@ -73,7 +73,7 @@ def parse_query(request: PageRequest) -> TargetQuery:
 
 
 def group(target: ScrapeTarget, port: str) -> dict[str, object]:
-    """One target with its labels; it has that port."""
+    """A group of one target, which must have that port, and its labels."""
     number = target.ports[port]
     labels = {
         "__meta_hq_instance": target.id,
@@ -95,7 +95,7 @@ def group(target: ScrapeTarget, port: str) -> dict[str, object]:
 
 
 class PrometheusSd:
-    """The page. Attributes: what it answered by code, how many targets, and how many instances were left out."""
+    """The page, and how often it answered with each code, with how many targets, without how many instances."""
 
     def __init__(self, find: Finder) -> None:
         self._find = find
@@ -164,7 +164,7 @@ METRICS: Final = (
 
 
 def pages(find: Finder, metrics: CollectorRegistry) -> dict[str, HttpPage]:
-    """The page by its path; what it counts is registered."""
+    """The page by its path; its metrics are registered."""
     targets = PrometheusSd(find)
     metrics.register(Table(METRICS, targets))
     return {PATH: HttpPage(targets.page, READ, FOUND)}

@@ -18,7 +18,7 @@ def _own_node(request: Any, access: Access) -> None:
 
 def _own_nodes(field: str) -> Any:
     def check(request: Any, access: Access) -> None:
-        for i, item in enumerate(getattr(request, field)):  # one item of another node, and none of them is taken
+        for i, item in enumerate(getattr(request, field)):  # one item of another node refuses all of them
             access.check_node(item.node, _AGENT, f"{field}[{i}].node")
 
     return check

@@ -18,10 +18,10 @@ _MAX_SUBJECTS: Final = 10
 
 
 def requested_cluster(call: Call) -> str:
-    """The cluster that the header names, or "": a federation gateway asks there, a replica checks that it is there.
+    """The cluster that the header names, or "": a federation gateway asks that one, a replica refuses another's calls.
 
     Raises:
-        InvalidRequest: it names two clusters.
+        InvalidRequest: the headers name two clusters.
     """
     named = dict.fromkeys(call.all_headers(CLUSTER_HEADER))
     if len(named) > 1:

@@ -22,14 +22,14 @@ class HistoryCheck:
 
     def __init__(self) -> None:
         self._put: Record | None = None
-        self._put_at = 0  # a revision at which it exists: that of the listing, which is newer than an old record's own
+        self._put_at = 0  # a revision at which the put was there: its own, or that of the listing that showed it
         self._gone: tuple[bytes, int] | None = None  # a deletion after the last put
         self._fence = self._word = b""  # the fence key, and the word that came back last
-        # Those sent since: one of a lost try may still arrive late. A full store refuses each.
+        # The words sent since: one whose try got no answer may still arrive. A full store refuses each.
         self._sent: deque[bytes] = deque(maxlen=_WORDS_KEPT)
 
     def clear(self) -> None:
-        """A listing follows."""
+        """Forget what was applied: a listing follows."""
         self._put = self._gone = None
 
     def footing(self) -> Footing | None:
@@ -41,19 +41,19 @@ class HistoryCheck:
         self._put, self._put_at, self._gone = put, footing.at, footing.gone
 
     def on_records_listed(self, records: Sequence[Record], revision: int) -> None:
-        """Part of a listing at a revision."""
+        """Remember what tells in a part of a listing at a revision."""
         for record in self.telling(records):
             if self._put is None or record.modified > self._put.modified:
                 self._put, self._put_at = record, revision
             self._came_back(record.key, record.value)
 
     def telling(self, records: Sequence[Record]) -> list[Record]:
-        """The records that `on_records_listed` needs of a page that it cannot be given whole yet."""
+        """The records of a page that `on_records_listed` needs: for a page that can be given to it only later."""
         newest = max(records, key=_modified, default=None)
         return [record for record in records if record is newest or record.key == self._fence]
 
     def on_batch_applied(self, batch: Batch) -> None:
-        """Changes were applied."""
+        """Remember the last put and the last deletion of a batch."""
         for key, value, created, revision in batch.changes:
             if value is None:
                 self._gone = (key, revision)
@@ -64,7 +64,7 @@ class HistoryCheck:
             self._gone = None
 
     def sending_fence(self, key: bytes, value: bytes) -> None:
-        """A word is about to be put under this replica's fence key."""
+        """Remember a word that is about to be put under this replica's fence key."""
         self._fence = key
         self._sent.append(value)
 

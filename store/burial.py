@@ -49,7 +49,7 @@ class Burial:
             await self._look(fence, self._seen[fence.key], now)
 
     async def _fences(self) -> list[Record]:
-        """All: a process that fails at every start leaves thousands within the week that they are kept for."""
+        """All fences: they are kept for a week, in which a process that fails at every start leaves thousands."""
         start, end, found = self._keys.of(FENCE, ""), self._keys.of(FENCE, "\U0010ffff"), list[Record]()
         while True:
             page = await self._store.page(start, end, revision=0, limit=_FENCES_AT_ONCE)

@@ -7,7 +7,7 @@ what was tried (the design's storage page has the figures):
   write per instance goes into a transaction.
 - A transaction without an answer may have taken place, and may still do so through another member minutes later. A
   fence does not settle that. A changed session word does: every transaction compares it, so once the change has come
-  back through the watch, what has not come never will, and flight.py tells what did.
+  back through the watch, a transaction that has not come back never will. flight.py tells which writes have.
 
 One transaction is under way at a time: while it is, the next one gathers.
 """
@@ -132,12 +132,12 @@ class Committer:
             self._queue.drop(item)
 
     def observe(self, batch: Batch, *, collapsed: bool = False) -> None:
-        """Events came through the watch: note what they tell of the transaction under way."""
+        """Note what a batch from the watch tells of the transaction under way."""
         if self._flight is not None:
             self._flight.observe(batch, collapsed=collapsed)
 
     def forget(self) -> None:
-        """Everything is read again, perhaps from another history, where versions in waiting writes are void."""
+        """Fail the waiting writes: all is read again, perhaps from another history, where their versions are void."""
         self._session.doubt()
         if self._flight is not None:
             self._flight.blind = True
@@ -206,7 +206,7 @@ class Committer:
         return False
 
     def _turn_back(self, flight: InFlightTxn, ours: tuple[Compare, Compare]) -> None:
-        """A guard did not hold: nothing was stored."""
+        """After a guard that did not hold, queue the writes again or fail them: nothing was stored."""
         epoch, session = ours
         changed = self._session.guard() != session or self._session.is_changing
         if self._epoch.guard() == epoch and changed and not flight.blind:
@@ -227,10 +227,10 @@ class Committer:
                 item.fail(Conflict(outcome.modified))
 
     async def _without_space(self, flight: InFlightTxn, error: NoSpace) -> bool:
-        """Return whether it was refused as a whole.
+        """Return whether the transaction was refused as a whole.
 
         etcd gives the same error for a transaction that it refused and for the one that used up the last space, which
-        took place. Either way it is over, so the word tells which.
+        took place. Either way it is over, so the word in the store tells which.
         """
         try:
             record, _ = await self._store.get(self._word_key)

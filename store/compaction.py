@@ -63,7 +63,7 @@ class Compactor:
         self.compactions = 0
 
     def on_compaction_mark(self, mark: Record) -> None:
-        """A compaction mark came through the watch or a listing."""
+        """Take note of a compaction mark from the watch or a listing."""
         self.marked_at, self._seen_at = mark.modified, self._clock.now()
 
     async def run(self) -> None:

@@ -1,7 +1,7 @@
 """The store on etcd v3: a session over several members.
 
 Any member serves. A member that fails is left for the next one, and what certainly was not done is tried there at once.
-A write of unknown outcome is not: that only its writer can settle (commit.py).
+A write of unknown outcome is not tried again: only its writer can settle it (commit.py).
 """
 
 from __future__ import annotations
@@ -126,11 +126,11 @@ class EtcdStore:
         await self._ask(lambda m, md: m.compact(revision, timeout_s, md))
 
     async def divide(self, administrator: str, parts: Mapping[str, bytes]) -> None:
-        """Demand a user of every caller; may be repeated, by the administrator. Raises StoreError.
+        """Switch etcd's authentication on, with these users. The administrator may repeat it. Raises StoreError.
 
         Args:
-            administrator: who opens everything, and compacts. A user is the common name of a client's certificate.
-            parts: by user, the prefix that it may open, and nothing else any more. Raises ValueError if it is empty.
+            administrator: the user that may open everything and compact. Users are common names of certificates.
+            parts: by user, the prefix of the only keys that it may open. Raises ValueError if a prefix is empty.
         """
         for user, prefix in parts.items():
             if not prefix.strip(b"/"):

@@ -55,7 +55,7 @@ class TokenRefused(Exception):
 
 
 class WatchTokenRefused(Disconnected):
-    """The same, said to a watch."""
+    """The member does not know the token of a watch (any more)."""
 
 
 _REFUSED = re.compile(
@@ -66,7 +66,7 @@ _UNRESOLVED = re.compile(r"(?:errors resolving|DNS resolution failed for) (\S+):
 
 
 def words_of(error: grpc.aio.AioRpcError) -> str:
-    """Return the failure in plain words: a channel's own text about a connection names its layers."""
+    """Return the failure in plain words, without the layers that gRPC lists for a failed connection."""
     details = error.details() or ""
     if match := _REFUSED.fullmatch(details) or _UNRESOLVED.fullmatch(details):
         return f"cannot connect to {match[1]}: {match[2]}"
@@ -89,7 +89,7 @@ def raise_for_call(error: grpc.aio.AioRpcError, *, write: bool) -> NoReturn:
 
 
 def _raise_for_access(code: grpc.StatusCode, details: str, words: str, error: grpc.aio.AioRpcError) -> None:
-    """Where the member did nothing because of who asked, or because of what it is."""
+    """Raise the error if the member did nothing because of who asked, or because it is a learner."""
     if _NO_USER in details:
         needed = f"etcd requires authentication: set --etcd-user and --etcd-password-file ({words})"
         raise TokenRefused(needed) from error
@@ -103,7 +103,7 @@ def _raise_for_access(code: grpc.StatusCode, details: str, words: str, error: gr
 
 
 def cancelled_by_close() -> bool:
-    """The error for a CancelledError that nobody asked for: the task's channel was closed."""
+    """Whether a CancelledError says that the task's channel was closed: nobody cancelled the task."""
     task = asyncio.current_task()
     return task is not None and not task.cancelling()
 
@@ -159,7 +159,7 @@ class Token:
         return self._token_metadata()
 
     def on_token_refused(self, metadata: Metadata) -> None:
-        """A call with this metadata was refused; a newer token than that stays."""
+        """Forget the token of a call that was refused, unless a newer one was fetched meanwhile."""
         if metadata == self._token_metadata():
             self._value = None
 

@@ -153,7 +153,7 @@ class MemberConnection:
     async def divide(
         self, administrator: str, parts: Mapping[str, bytes], timeout_s: float, metadata: Metadata
     ) -> None:
-        """Demand a user of every caller: each opens what is below its prefix, the administrator everything."""
+        """Switch authentication on: each user opens the keys below its prefix only, the administrator everything."""
         auth = rpc.AuthStub(self._calls)
         ensure = partial(_ensure, timeout_s=timeout_s, metadata=metadata)
         for user in (_ROOT, administrator, *parts):
@@ -224,7 +224,7 @@ class EtcdWatch:
 
 
 async def _ensure(method: Any, request: Any, timeout_s: float, metadata: Metadata) -> None:
-    """Make what may be there already."""
+    """Call a method that makes something; that it exists already is no error."""
     try:
         await _answer(method, request, timeout_s, metadata)
     except Unavailable as error:
@@ -271,8 +271,8 @@ def _change(event: Any) -> KeyChange:
     return KeyChange(kv.key, kv.value, kv.create_revision, kv.mod_revision)
 
 
-# Filled in place, field by field: put together from finished messages, which are copied, a request takes three times as
-# long, enough for a group of many writes to stall the loop.
+# Requests are filled in place, field by field: to assemble one from finished messages copies them and takes three times
+# as long, so that a group of many writes would stall the loop.
 
 
 def _add_compares(txn: Any, compares: Iterable[Compare]) -> None:
@@ -292,7 +292,7 @@ def _add_operations(txn: Any, write: Write) -> None:
 
 
 def _nested_transaction(request: Any, write: Write) -> Any:
-    """A transaction of the write's own, with its conditions, and what it looks at if they do not hold."""
+    """Nest a transaction for one write: its conditions, and reads of the compared keys if they do not hold."""
     txn = request.success.add().request_txn
     _add_compares(txn, write.when)
     for c in write.when:

@@ -13,7 +13,7 @@ _FIRST_SOUND: Final = {(3, 4): 38, (3, 5): 23, (3, 6): 5, (3, 7): 0}
 
 
 def is_sound(version: tuple[int, int, int]) -> bool:
-    """Whether no such fault is known of a version. One of a line that is not listed is newer than this list, or 3.3."""
+    """Whether no such fault is known of a version. A minor release that is not listed is newer, or 3.3."""
     first = _FIRST_SOUND.get(version[:2])
     return version[:2] > max(_FIRST_SOUND) if first is None else version[2] >= first
 

@@ -2,9 +2,9 @@
 
 A random word is put under a key of this replica's own; when it comes back through the watch, everything that was
 acknowledged anywhere before the put was sent has come back before it. A fence serves everyone who asked before its put
-was sent, and nobody else; one is in flight at a time, and they are spaced, so that they cost the store no more writes
-the more callers there are; one runs every few seconds even if nobody asks, since nothing else proves freshness while
-the store is idle.
+was sent, and nobody else. One is in flight at a time, and they are spaced, so that more callers do not cost the store
+more writes. One runs every few seconds even if nobody asks, since nothing else proves freshness while the store is
+idle.
 """
 
 from __future__ import annotations
@@ -99,14 +99,14 @@ class Fence:
         return await future
 
     def on_fence_key(self, key: bytes, word: int, version: int) -> None:
-        """A fence key came through the watch."""
+        """Take note of a fence key from the watch, perhaps the one that is awaited."""
         if key == self._key and self._awaited is not None and self._awaited[0] == word:
             future = self._awaited[1]
             if not future.done():
                 future.set_result(version)
 
     def forget(self) -> None:
-        """The history is another one: nothing proven before holds."""
+        """Forget what was proven: the history is another one."""
         self.proven_at, self._proven_head = None, 0
 
     async def run(self) -> None:
@@ -120,7 +120,7 @@ class Fence:
             self._fail([*self._callers, *self._waiting], Closed("this replica is shutting down"))
 
     async def _serve(self) -> None:
-        """One fence, for all who asked before it."""
+        """Run one fence, for all who asked before it."""
         self._callers, self._waiting = self._waiting, []
         self._asked.clear()
         sent_at = self._sent_at = self._clock.now()
@@ -202,7 +202,7 @@ class Fence:
         return modified <= self._follower.applied and count == self._follower.key_count
 
     def _behind(self, before: int) -> Unavailable:
-        """The fence did not come back. A watch that brought nothing else is dead, whatever its connection says."""
+        """The error that a fence did not come back. Cuts a watch that brought nothing else either: it is dead."""
         if self._follower.applied == before:
             self._follower.cut()
         return Unavailable(

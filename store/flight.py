@@ -1,12 +1,12 @@
 """Writes on their way: those that wait for the next transaction, those in it, and what the watch has brought of it.
 
 A put is recognized by the write id at the head of its value. A deletion carries none, so each transaction puts a word
-under a key of this replica's own: where that word came, the transaction was stored, and so was each of its writes that
-came with it. The same holds for puts without a write id.
+under a key of this replica's own: if the word comes, the transaction was stored, and with it each deletion that comes
+at the word's revision. The same holds for puts without a write id.
 
-The word has a second use. etcd checks its quota against top-level puts only: put there, it lets a full etcd refuse the
-transaction. Where a group only deletes it is nested: etcd 3.4 lets that through, so that room can be made (3.5.1 does
-not: once it is full it refuses all).
+The word has a second use. etcd checks its quota against top-level puts only: as such a put, the word lets a full etcd
+refuse the transaction. If the group only deletes, the word is nested, too: etcd 3.4 lets that through, so that room can
+be made (3.5.1 does not: once it is full it refuses all).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from store.port import Batch, Compare, Record, StoreError, Unavailable, UnknownO
 MAX_WRITES = 100
 MAX_BYTES = 1 << 20
 LINGER_S, PAUSE_S = 0.03, 0.003
-PLENTY = 32  # writes; fewer wait for company
+PLENTY = 32  # writes; a smaller group waits for more
 
 
 class Conflict(Exception):
@@ -79,13 +79,14 @@ class QueuedWrite:
             self.done.set_result(version)
 
     def fail(self, error: Exception) -> None:
-        """Each caller needs an error of its own: raised in several tasks, one object mixes their tracebacks up."""
+        """Answer with an error, an object for this caller only: raised in several tasks, it would mix their tracebacks.
+        """
         if not self.done.done():
             self.done.set_exception(error)
             self.done.exception()  # the caller may be gone by the time it would look
 
     def expire(self) -> None:
-        """The caller's deadline has passed."""
+        """Fail the write: the caller's deadline has passed."""
         if self.sent:
             self.fail(UnknownOutcome(f"unknown so far whether the write of {self.subject} was stored"))
         else:
@@ -123,7 +124,7 @@ class Queue:
         self._arrived.set()
 
     def clear(self) -> list[QueuedWrite]:
-        """Return what waited."""
+        """Take out and return all that waited."""
         items, self._items = list(self._items), {}
         return items
 
@@ -205,12 +206,12 @@ class InFlightTxn:
         return record is not None and word_of(record.value) == self._word
 
     def call_off(self) -> None:
-        """The transaction certainly did not take place."""
+        """Mark the items as not sent: the transaction certainly did not take place."""
         for item in self.items:
             item.sent = False
 
     def settle(self) -> list[QueuedWrite]:
-        """The watch has brought all of it that was stored: answer those items; return those that certainly were not."""
+        """Answer the writes that the watch showed, now that it has brought all; return those certainly not stored."""
         again = []
         for item in self.items:
             if item.seen_at:
@@ -222,7 +223,7 @@ class InFlightTxn:
         return again
 
     def observe(self, batch: Batch, *, collapsed: bool) -> None:
-        """Events came through the watch. A collapsed batch proves what it shows, but hides what was overwritten."""
+        """Note which writes a batch shows. A collapsed one proves those, but hides writes that were overwritten."""
         self.blind |= collapsed
         for change in batch.changes:
             item = self._by_key.get(change.key)

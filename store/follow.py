@@ -1,6 +1,6 @@
 """Following the store: one listing, then one watch, kept honest.
 
-Only listed pages and events move `applied`. However the watch ends, it is opened again after it. Prior art for
+Only listed pages and events move `applied`. However a watch ends, the next one begins after `applied`. Prior art for
 the shape: reflectors of Kubernetes' client (list, watch, list again); unlike those, nothing here trusts the age of a
 connection, the header of an answer or a progress notification: etcd lets all of them run ahead of events. What proves
 freshness is the fence (fence.py); what proves that the history is the same, the anchor (anchor.py).
@@ -63,9 +63,9 @@ class _RestartPoint(Enum):
     """How much must be read before the next watch."""
 
     NOTHING = auto()
-    GAP = auto()  # events were compacted away, or do not come: the difference
+    GAP = auto()  # the difference: events were compacted away, or do not come
     ALL = auto()
-    EPOCH = auto()  # the history is another one: its epoch, then all
+    EPOCH = auto()  # the epoch, then all: the history is another one
 
 
 class Mend:
@@ -73,8 +73,8 @@ class Mend:
 
     Attributes:
         word: what the mark will hold.
-        listings: those of the follower when the reads began. After another one nothing is mended: of what that left
-            out, `deleted` does not know.
+        listings: the follower's when the reads began. After another listing nothing is mended: `deleted` lacks the keys
+            that it dropped.
         done: how many keys were mended, once the mark has come back.
     """
 
@@ -108,9 +108,9 @@ class StoreFollower:
         following: set while a watch is open.
         opened: set whenever a watch is opened; whoever waits for it clears it.
         key_count: how many keys are below the prefix at `applied`.
-        listings: moves whenever a listing empties, fills or corrects the sink: what was read before says nothing of it.
+        listings: counts up when a listing empties, fills or corrects the sink: what was read before says nothing of it.
         mending: what to mend when its mark comes through the watch.
-        kept: what an earlier process kept; tried once, before the first listing.
+        kept: an earlier process's checkpoint; tried once, before the first listing.
     """
 
     def __init__(self, store: Store, keys: Keys, sink: StoreSink, epoch: Epoch, rng: random.Random) -> None:
@@ -123,7 +123,7 @@ class StoreFollower:
         self._deleted: set[bytes] | None = None
         self.following, self.opened = asyncio.Event(), asyncio.Event()
         self.kept: StoreCheckpoint | None = None
-        self._stands_on_kept = False  # and no watch has shown yet that the store still holds what follows
+        self._stands_on_kept = False  # from `kept`, and no watch has yet shown that the store has what follows
         self._anchor = HistoryCheck()
         self._missing = _RestartPoint.ALL
         self._silent = 0  # watches in a row that brought nothing
@@ -144,7 +144,7 @@ class StoreFollower:
             self._deleted = None
 
     def own_fence(self, key: bytes, value: bytes) -> None:
-        """A word is about to be put under this replica's fence key: the same history may show it there."""
+        """Remember a word that is about to be put under this replica's fence key: the same history may show it."""
         self._anchor.sending_fence(key, value)
 
     def footing(self) -> Footing | None:
@@ -179,13 +179,13 @@ class StoreFollower:
             await asyncio.sleep(self._rng.uniform(0, delay_s))
 
     async def _why(self, error: Exception) -> str:
-        """What is wrong with each member; else what was said."""
+        """What is wrong with each member, or the error itself if that explains more."""
         try:
             async with asyncio.timeout(_WHY_S):
                 found = [one.error for one in await self._store.members() if one.error]
         except (StoreError, TimeoutError):
             found = []
-        # Who answered has said it: another member that is down is not the reason.
+        # An answer that is an error is the reason, and another member that is down is not.
         return "; ".join(found if found and isinstance(error, Unavailable | Disconnected) else [str(error), *found])
 
     def _lack(self, missing: _RestartPoint) -> None:
@@ -257,7 +257,7 @@ class StoreFollower:
             self._sink.apply(batch, collapsed=False)
 
     def _mend(self, revision: int) -> None:
-        """The mark of a mend was applied, and nothing else at its revision."""
+        """Mend, once the mark has been applied and nothing else at its revision."""
         assert self.mending is not None
         changes = self.mending.changes(self._sink, revision) if self.mending.listings == self.listings else []
         if changes:
@@ -269,7 +269,7 @@ class StoreFollower:
 
     async def _list_all(self) -> None:
         """Forget everything and read it: at the last compaction mark where it still stands, else at the head."""
-        # Before another epoch is adopted: nothing made from the old memory may be written there.
+        # Before another epoch is adopted, in which nothing made from the old memory may be written.
         self._forget()
         if self._missing is _RestartPoint.EPOCH:
             await self._epoch.on_history_changed()
@@ -288,7 +288,7 @@ class StoreFollower:
         log.info("listed %d keys at version %d", self.key_count, revision)
 
     async def _went_on(self) -> bool:
-        """Begin where an earlier process ended, if the store proves what that one kept. What it left out is listed."""
+        """Begin with an earlier process's checkpoint, if the store proves it, and list the rest; else return False."""
         if (kept := self.kept) is None:
             return False
         self._forget()

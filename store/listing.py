@@ -26,8 +26,8 @@ _WIDTH = 48  # bytes of a key that are looked at, read as one number
 _AIM = 4  # times as many keys as a page returns
 _GROWTH = 256  # at most, from one page to the next: a family of keys (say, of a service) ends, and a wide gap follows
 _KEYS_PER_TURN = 2_000  # some 2 ms
-# Of the loop, until the request for the next page is on the wire: it goes through tasks, ours and gRPC's. Who takes a
-# page in holds the loop, so that a request which is still on its way would wait for that, and etcd with it.
+# Of the loop, until the request for the next page has gone through our tasks and gRPC's, and is on the wire. To take a
+# page in holds the loop: a request not sent by then would wait for that, and etcd would be idle.
 _TURNS = 10
 
 
@@ -80,7 +80,7 @@ class Stride:
         return min(self._prefix + reached.to_bytes(_WIDTH, "big"), self._end)
 
     def saw(self, keys: Sequence[bytes], stop: bytes, limit: int) -> None:
-        """A page brought these keys, which are all there are up to `stop`; it may have `limit` of them."""
+        """Learn from a page how far apart keys are: it has all keys up to `stop`, and could have had `limit`."""
         if not keys:
             self._step *= _GROWTH
             return
@@ -167,7 +167,7 @@ class Difference:
             await asyncio.sleep(0)
 
     def see(self, records: Sequence[Record]) -> None:
-        """A page of the listing."""
+        """Compare a page of the listing."""
         self.key_count += len(records)
         self._unseen.difference_update([record.key for record in records])
         self.changes += [KeyChange(*record) for record in records if record.modified > self._since]

@@ -64,7 +64,7 @@ class Compare:
 class Write:
     """Puts and deletes that happen together if all conditions hold, else not at all.
 
-    A store may look only at what writes *without* conditions put to refuse for lack of space (NoSpace): etcd does.
+    For lack of space a store may refuse only the puts of writes *without* conditions (NoSpace), as etcd does.
     """
 
     when: Sequence[Compare]
@@ -120,16 +120,16 @@ class StoreSink(Protocol):
         """Forget everything; a listing follows. Called before another epoch is adopted; perhaps several times."""
 
     def load(self, records: list[Record]) -> None:
-        """Part of a listing."""
+        """Take in part of a listing."""
 
     def on_listing_complete(self, revision: int) -> None:
-        """The listing is complete; it shows the store at this revision."""
+        """Note that the listing is complete; it shows the store at this revision."""
 
     def apply(self, batch: Batch, *, collapsed: bool) -> None:
-        """Complete revisions. Collapsed: the difference over a time that was missed, a key at most once, unordered."""
+        """Take in complete revisions. Collapsed: the difference after a gap, each key at most once, unordered."""
 
     def connection(self, up: bool) -> None:
-        """A watch is open, or it is not."""
+        """Note whether a watch is open."""
 
     def keys(self) -> Iterable[bytes]:
         """The keys of all records taken in."""

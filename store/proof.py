@@ -6,8 +6,8 @@ the watch and now and then, and slice by slice their versions are read (anti-ent
 
 What is read at a revision R is judged when memory has reached R. It differs only if memory has a key at a version up to
 R which the store does not have; or both have it, at different versions, memory's up to R; or the store has it, memory
-has not, and no deletion of it was applied since the read began. A count finds what was not deleted; a slice finds what
-is missing or old; either makes all keys be compared, because a count cannot see one key too many beside one too few.
+has not, and no deletion of it was applied since the read began. A count finds keys that were not deleted, a slice keys
+that are missing or old; then all keys are compared, because a count cannot see one key too many beside one too few.
 """
 
 from __future__ import annotations
@@ -168,7 +168,7 @@ class Proof:
             await self.compare_all()
 
     async def check_compaction(self) -> None:
-        """Whether somebody else gave up history beyond this server's own last compaction: compare at once if so."""
+        """Compare at once if somebody else gave up history beyond this server's own last compaction."""
         mark, at = await self._own_compaction()
         if not at or mark == self._foreign_mark:
             return
@@ -223,7 +223,7 @@ class Proof:
         self.compared_at = self._clock.now()
 
     def _differing(self, stored: Mapping[bytes, int], revision: int, deleted: Iterable[bytes]) -> dict[bytes, int]:
-        """Which of these keys, read at a revision that memory has reached, memory lacks or has otherwise."""
+        """The keys that memory lacks or has at another version; it has reached the revision at which they were read."""
         differing = {}
         for key, modified in stored.items():
             known = self._sink.version_of(key)
@@ -264,7 +264,7 @@ class Proof:
             self._follower.mending = None
 
     async def _correct_count(self) -> None:
-        """After a repair the number of keys comes from the store."""
+        """Take the number of keys from the store, after a repair."""
         follower = self._follower
         applied, known, listings = follower.applied, follower.key_count, follower.listings
         counted = await self._store.count(self._keys.prefix, self._keys.end, revision=applied)

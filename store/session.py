@@ -61,7 +61,7 @@ class WriterSession:
         return self._busy.locked()
 
     def doubt(self) -> None:
-        """A guard did not hold: look before the next transaction."""
+        """Have `ready` look the word up before the next transaction: a guard did not hold."""
         self._doubted = True
         self._doubts += 1
 
@@ -85,13 +85,13 @@ class WriterSession:
             if not isinstance(outcome, Applied):
                 raise Unavailable("the session changed while it was being replaced")
             self._revision = revision
-        self._doubted = doubts != self._doubts  # one that came up meanwhile remains
+        self._doubted = doubts != self._doubts  # a doubt that came up meanwhile remains
 
     async def change(self) -> None:
         """Change the word, and return when the change has come back through the watch, however long that takes.
 
-        From then on nothing that compared the old word can take place any more, and what did has come before. Returns
-        at once when the epoch changes: that shuts the old writes out as well.
+        From then on no transaction that compares the old word can take place, and those that did have come through the
+        watch. Returns at once when the epoch changes: that shuts the old writes out as well.
         """
         async with self._busy:
             epoch, word, delay_s = self._epoch.current, new_word(self._rng), _RETRY_S[0]

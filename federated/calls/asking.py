@@ -75,9 +75,9 @@ class Asking:
         return hashlib.blake2b(repr(self.token).encode(), digest_size=32).digest()
 
     def is_whole(self, name: str, where: service_pb2.InstanceFilter) -> bool:
-        """Whether a location's answer is the same for all who share its place in the cache.
+        """Whether a location's answer is the same for all callers who share its place in the cache.
 
-        It leaves out what the caller may not read: who asks for ids may be anybody.
+        An answer leaves out what its caller may not read, and any caller may ask for ids.
         """
         return bool(self.asker()) or self.access.within(name).proves(where.service_id, where.node_name)
 
@@ -87,7 +87,7 @@ class Asking:
         return wanted and self.access.within(name).proves(where.service_id, where.node_name)
 
     def check(self, silent: Mapping[str, NoAnswer], *, anybody: bool) -> None:
-        """Raises LocationsSilent: a required one is missing, or none answered (`anybody` is False)."""
+        """Raises LocationsSilent: a required location is silent, or all are (`anybody` is False)."""
         if silent and (self.all_required or not anybody):
             raise LocationsSilent(silent)
 
@@ -112,7 +112,7 @@ def asking(
 def caller_token(call: Call) -> Metadata:
     """Return the caller's token, which is passed on unchanged.
 
-    Raises Unauthenticated: it is not a token, or not one for replicas, which could not read it.
+    Raises Unauthenticated: the header holds no token, or a token that replicas would refuse.
     """
     tokens = call.all_headers("authorization")
     if len(tokens) > 1:
@@ -148,7 +148,7 @@ def locations_to_ask(locations: Locations, clusters: Sequence[str], call: Call) 
 def _demands(
     locations: Locations, names: Sequence[str], read: service_pb2.ReadOptions
 ) -> dict[str, service_pb2.ReadOptions]:
-    """A version means something in one location only: that of its epoch, or the only one asked."""
+    """Demand the version of one location only, that of its epoch or the only one asked: elsewhere it has no meaning."""
     if not read.min_version and not read.epoch:
         return {}
     demanded = service_pb2.ReadOptions(min_version=read.min_version, epoch=read.epoch)

@@ -153,7 +153,7 @@ class Lists:
 
 
 def checked_id_answers(answers: LocationAnswers[LocationPage], fields: Sequence[str]) -> LocationAnswers[LocationPage]:
-    """The same answers to a filter of ids. Raises ServiceError, naming the one of `fields` that held the id."""
+    """Return the answers to a filter of ids. Raises a location's ServiceError, with the caller's field for each id."""
     for error in answers.refused.values():
         error.message = _sent_as(fields, error.message)
         error.violations = tuple(Violation(_sent_as(fields, v.field), v.description) for v in error.violations)

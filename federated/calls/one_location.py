@@ -115,13 +115,13 @@ class LocationProgress:
 
 
 def resync(name: str, reason: str) -> bytes:
-    """Forget what was shown of this location, and of no other."""
+    """Make the message that this location, and no other, starts over: what was shown of it is void."""
     source = pb.Source(cluster=name)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_RESYNC, sources=[source], reason=reason).SerializeToString()
 
 
 def empty_location_message(name: str, reason: str) -> bytes:
-    """This location has been shown completely: it has no instances here, for this reason."""
+    """Make the message that this location is shown completely, without instances, for this reason."""
     source = pb.Source(cluster=name, error=reason)
     return pb.WatchInstancesResponse(kind=pb.WATCH_KIND_SYNCED, sources=[source]).SerializeToString()
 

@@ -75,7 +75,7 @@ class Single:
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
     async def _find_owner(self, wanted: One, ask: Asking) -> _OwnerAnswer:
-        """Find its location. A list is asked for, from memory first: a location without it answers so, with its Source.
+        """Find the instance's location with a list call, from memory first: an empty list names its location, too.
 
         GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
         """
@@ -108,7 +108,7 @@ class Single:
 async def _explain_instance(location: Location, message: pb.ExplainInstanceRequest, ask: Asking) -> bytes:
     try:
         request = message.SerializeToString()
-        # It exists; if it was just deleted, the location asks its store before it answers so.
+        # The instance existed a moment ago: the location asks its store before it answers NOT_FOUND.
         body = await location.read("ExplainInstance", request, ask.left_s(), ask.metadata, needs_store=True)
         answer = pb.ExplainInstanceResponse.FromString(body)
     except HqApiError as error:

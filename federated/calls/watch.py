@@ -49,7 +49,7 @@ class FederatedWatches:
 
         Raises:
             InvalidRequest: the token is invalid or belongs to another filter, or the filter is faulty.
-            ShuttingDown: the gateway shuts down; any other one can continue with the token.
+            ShuttingDown: the gateway shuts down; any other gateway can continue with the token.
         """
         digest = continuation.filter_digest(message.filter)
         held = continuation.tokens_of(message.resume_token, digest) if message.resume_token else None
@@ -66,7 +66,7 @@ class FederatedWatches:
                 *parts, last = portion.bodies
                 for part in parts:
                     yield part
-                # A RESYNC has one, too: the caller has just dropped the state of the previous one.
+                # A RESYNC has a token, too: the caller's last token stands for state that it has just dropped.
                 moved = bool(portion.token or (portion.forget and stream.vector))
                 token = continuation.resume_token(digest, stream.vector) if moved else ""
                 yield last + scan.delimited_field(3, token.encode()) if token else last
@@ -121,10 +121,10 @@ class _Stream:
                 yield portion
 
     def note(self, portion: Portion) -> None:
-        """This portion is being given out."""
+        """Bring `vector` and the count of resyncs up to date with a portion that is about to be sent."""
         if portion.forget:
             self.vector.pop(portion.name, None)
-            if portion.name in self._locations.by_name:  # others are whatever a caller wrote into its token
+            if portion.name in self._locations.by_name:  # other names are whatever a caller wrote into its token
                 self._watches.resyncs[portion.name] = self._watches.resyncs.get(portion.name, 0) + 1
         elif portion.token:
             self.vector[portion.name] = portion.token
@@ -135,12 +135,12 @@ class _Stream:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        # Ended tasks hold their frames, and these hold this: megabytes that nobody read would wait for the collector.
+        # Ended tasks refer to this stream: its megabytes of unread messages would wait for the garbage collector.
         self._following.clear()
         self._looking.clear()
 
     def _follow(self, names: Sequence[str], *, first: bool) -> list[Portion]:
-        """Follow these locations and no others; what to give out at once."""
+        """Follow these locations and no others; return the portions to send at once."""
         gone = [name for name in {*self._following, *(self.vector if first else ())} if name not in names]
         portions = [portion for name in gone for portion in self._drop_location(name)]
         for name in gone:
@@ -162,7 +162,7 @@ class _Stream:
         return Portion(name, [resync(name, reason)], forget=True)
 
     def _drop_location(self, name: str) -> list[Portion]:
-        """Forget it, and that is all that there is of it: nobody needs to wait for its snapshot."""
+        """Have the watcher forget it, and show it as complete without instances: nobody must wait for its snapshot."""
         reason = "the location was removed from the gateway's configuration"
         return [self._forget(name, reason), Portion(name, [empty_location_message(name, reason)])]
 
@@ -171,7 +171,7 @@ class _Stream:
             while True:
                 try:
                     location = self._locations.by_name.get(follower.name)
-                    # Without it this watch is about to hear so, or it is back before a slow reader let that through.
+                    # None: removed. This watch is about to learn that, unless the location comes back before.
                     if location is not None:
                         async for body in location.stream("WatchInstances", follower.request(), self._metadata):
                             await self._put_portions(follower.on_message(body))
@@ -191,7 +191,7 @@ class _Stream:
             with suppress(TimeoutError):
                 async with asyncio.timeout(look_in_s):
                     await self._locations.wait_for_silence()
-            # A reader that takes nothing makes locations wait, which are not silent for that.
+            # While the reader takes nothing, no location is heard: that does not make them silent.
             if not self._outbox.full():
                 await self._put_portions([portion for one in self._followers.values() for portion in one.silence()])
 

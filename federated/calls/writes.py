@@ -33,14 +33,14 @@ class FederatedWrites:
         self._locations, self._search, self._clock = locations, search, clock
 
     async def create(self, message: pb.CreateInstanceRequest, call: Call) -> bytes:
-        """Into the location that meta.cluster or the header names; without either into the only one there is."""
+        """Create in the location that meta.cluster or the header names; without either, in the only one there is."""
         name = self.requested_location(message.instance.meta.cluster, "instance.meta.cluster", call) or self.only()
         if not name:
             known = ", ".join(self._locations.by_name)
             raise invalid("instance.meta.cluster", f"name the location to create it in: one of {known}")
         plain = pb.CreateInstanceRequest()
         plain.CopyFrom(message)
-        plain.instance.meta.ClearField("cluster")  # there it is the location's to set
+        plain.instance.meta.ClearField("cluster")  # the location sets it
         repeatable = bool(message.request_id) or message.validate_only
         return await self.send(name, "CreateInstance", plain, call, repeatable=repeatable)
 
@@ -88,14 +88,14 @@ class FederatedWrites:
         return next(iter(self._locations.by_name)) if len(self._locations.by_name) == 1 else ""
 
     def deadline(self, call: Call) -> float:
-        """When the caller stops waiting; without a word of it, the default."""
+        """The caller's deadline, or the default if it set none."""
         return self._clock.now() + WRITE_TIMEOUT_S if call.deadline is None else call.deadline
 
     async def send(self, name: str, method: str, message: Message, call: Call, *, repeatable: bool) -> bytes:
-        """Send a write to one location; again, to another of its replicas, only if that cannot store it twice."""
+        """Send a write to one location, and on failure to another of its replicas if that cannot store it twice."""
         safety = Safety.REPEATABLE if repeatable else Safety.UNLESS_STORED
         left_s = max(0.001, self.deadline(call) - self._clock.now())
-        # Whose addresses they are is a matter of configuration: a replica of another cluster refuses the order.
+        # If the configured addresses are another cluster's, its replicas refuse the write because of this header.
         repeated = (REPEATED,) if call.header(REPEATED_HEADER) else ()
         metadata = ((CLUSTER_HEADER, name), *repeated, *caller_metadata(call))
         location = self._locations.get(name)

@@ -77,7 +77,7 @@ def tokens_of(text: str, digest: str) -> dict[str, str]:
 
 
 def _is_word(value: object) -> bool:
-    """Ids and locations' tokens are ASCII; a lone surrogate could not even be sent."""
+    """Whether it is ASCII text, as ids and locations' tokens are; a lone surrogate could not even be sent."""
     return isinstance(value, str) and value.isascii()
 
 
@@ -88,7 +88,7 @@ def _cursor(name: str, token: Any, after: Any, done: str | None) -> Cursor:
 
 
 def _source(name: str, encoded: bytes) -> bytes:
-    """The same bytes, which go into answers, also as JSON. Raises ValueError and others: not this location's Source."""
+    """Check that it is this location's Source and can be written as JSON; return it. Raises ValueError and others."""
     source = service_pb2.Source.FromString(encoded)
     json_format.MessageToDict(source)
     if source.cluster != name:

@@ -101,7 +101,7 @@ class PagePart:
     """One location's contribution to a page: its answer without what was already sent.
 
     Attributes:
-        asked: the cursor that the question had.
+        asked: the cursor that the request had.
     """
 
     asked: Cursor
@@ -111,7 +111,7 @@ class PagePart:
 
 
 def part(asked: Cursor, answer: Listed) -> PagePart:
-    """An answer to a cursor."""
+    """Make the part of a page from the answer to a cursor."""
     after = asked.after.encode()
     items = [item for item in answer.items if item.id > after] if after else answer.items
     return PagePart(asked, items, answer.next_page_token, answer.source)

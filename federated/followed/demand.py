@@ -69,11 +69,11 @@ class Demand:
         return [key for key, (_, last) in self.followed.items() if now - last > self._bounds.idle_s]
 
     def drop(self, key: bytes) -> None:
-        """It is not followed any more."""
+        """Stop following a filter."""
         self.followed.pop(key, None)
 
     def bar(self, key: bytes, now: float) -> None:
-        """It cannot be followed: too large, or a location does not allow it."""
+        """Keep a filter from being followed for `again_s`: it is too large, or a location does not allow it."""
         self.drop(key)
         self._barred[key] = now + self._bounds.again_s
         if len(self._barred) > _REMEMBERED:

@@ -67,7 +67,7 @@ class LocationFrames:
             self._apply_body(body, now)
 
     def on_stream_end(self) -> None:
-        """The watch ended; the next one resumes or starts over, and says so."""
+        """Stop answering, since the watch ended; the next one resumes or starts over, and says so."""
         self._is_open = False
 
     def _apply_body(self, body: bytes, now: float) -> None:

@@ -69,8 +69,8 @@ class Location:
         health: whether it answers, and its last Source.
         probes: the probes behind `health` and the order of its replicas.
         last_good: its answers, for callers who allow old ones.
-        silences: reads without an answer, waited for or not.
-        writes: sent.
+        silences: how many reads had no answer, waited for or not.
+        writes: how many were sent.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Location:
             raise
 
     async def leave(self) -> None:
-        """Others are asked from now on: streams end at once, calls in progress half a minute later."""
+        """Close a location that is no longer asked: streams end at once, calls in progress half a minute later."""
         try:
             for channel in self.race.channels.values():
                 channel.end_streams()

@@ -44,7 +44,7 @@ class LocationHealth:
 
     @property
     def is_up(self) -> bool:
-        """Calls wait for it. Once it failed they do not, until a probe succeeded."""
+        """Whether calls wait for it: not between a failure and the next successful probe."""
         return self._standing.is_up
 
     @property
@@ -83,17 +83,17 @@ class LocationHealth:
         return told_s + self._clock.now() - self.seen_at
 
     def record_answer(self) -> None:
-        """It answered, as the right location."""
+        """Record that it answered, as the right location."""
         self._standing.record_answer(self._clock.now())
         self._note()
 
     def record_failure(self, words: str, waited_s: float) -> None:
-        """It did not answer within this time. A caller's short deadline says nothing about the location."""
+        """Record that no answer came; a short wait is ignored: the caller's deadline ended it."""
         self._standing.record_failure(words, waited_s, self._timeout_s, self._clock.now(), at_once=False)
         self._note()
 
     def record_unreachable(self, words: str, hint: str = "") -> None:
-        """It is not merely slow: no replica can be reached, or none that belongs to this location.
+        """Record that it is not merely slow: no replica of this location can be reached.
 
         `hint`: for the log alone, such as addresses; callers see the words.
         """

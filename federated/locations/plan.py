@@ -41,8 +41,7 @@ def patience_s(timeout_s: float, left_s: float | None) -> float:
 class HedgeBudget(RetryBudget):
     """A token bucket for hedged requests: every call adds a tenth, each hedge takes one.
 
-    So n calls in a row have at most n/10 hedges plus what had been saved before, which is
-    never more than ten, and one at the start.
+    So n calls in a row have at most n/10 hedges, plus those saved before: one at the start, never more than ten.
     """
 
     def __init__(self) -> None:
@@ -57,7 +56,7 @@ class Latencies:
         self._calls, self._late_s = 0, _UNKNOWN_HEDGE_S
 
     def record_latency(self, seconds: float) -> None:
-        """A call was answered after so long."""
+        """Record how long a call took."""
         self._recent.append(seconds)
         self._calls += 1
         if self._calls % _ENOUGH == 0:
@@ -72,7 +71,7 @@ class LocationStanding:
     """Whether a location is worth waiting for.
 
     Attributes:
-        is_up: calls wait for it. Once it failed they do not, until a probe succeeded.
+        is_up: calls wait for it: not between a failure and the next successful probe.
         error: what it failed with; empty while it is up.
         since: when it failed, or was up again; on the clock that is passed in.
     """
@@ -83,12 +82,12 @@ class LocationStanding:
         self.since = now
 
     def record_answer(self, now: float) -> None:
-        """It answered, whatever the answer was."""
+        """Record an answer, whatever it was."""
         if not self.is_up:
             self.is_up, self.error, self.since = True, "", now
 
     def record_failure(self, error: str, waited_s: float, timeout_s: float, now: float, *, at_once: bool) -> None:
-        """It did not answer. A caller's short deadline says nothing about the location.
+        """Record that no answer came; a short wait is ignored: the caller's deadline ended it.
 
         Args:
             at_once: it is not merely slow: no replica of it can be reached.

@@ -196,7 +196,7 @@ class _HedgedRead:
     def _note_winner(self, replica: PooledReplica, first: PooledReplica) -> None:
         if any(one.replica is first for one in self._running):
             self._race.stats.hedges_won += 1
-            # Slower than usual while another one was not: spare the next calls from finding that out again.
+            # The first replica is slow and another is not: the next calls need not find that out again.
             self._race.replicas.record_failure(first)
 
     def _on_error(self, error: HqApiError) -> None:

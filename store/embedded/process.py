@@ -122,7 +122,7 @@ class EtcdProcess:
             raise
 
     async def spawn(self) -> None:
-        """Raises OSError. Cancelled, it leaves nothing running: a thread goes on, so its child is waited for."""
+        """Start etcd's parent in a thread; if cancelled, wait until it has started, and kill it. Raises OSError."""
         spawning = asyncio.ensure_future(asyncio.to_thread(self._spawn))
         try:
             await asyncio.shield(spawning)
