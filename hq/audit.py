@@ -32,7 +32,7 @@ class ChainSpan:
     """The lines found of one chain.
 
     Attributes:
-        first, last: sequences of the lines at its ends.
+        first, last: sequence numbers of its first and last line.
         hash: of the last line.
     """
 
@@ -57,10 +57,10 @@ class Check:
     spans: dict[str, ChainSpan] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    _strange: list[bytes] = field(default_factory=list)  # bytes that are not lines of a log, up to the next that are
+    _strange: list[bytes] = field(default_factory=list)  # what was read since the last valid line
 
     def file(self, name: str, lines: Iterable[bytes]) -> None:
-        """One file; lines with their ends."""
+        """Check one file; its lines include their line ends."""
         chain, strange_at = "", 0
         for number, line in enumerate(lines, 1):
             link = link_of(line[:-1]) if line.endswith(b"\n") else None
@@ -80,12 +80,12 @@ class Check:
             self._strange.clear()
 
     def finish(self) -> None:
-        """There are no more lines."""
+        """Report the expected lines that were not found."""
         for mark in sorted(self.expected):
             self.faults.append(f"line {mark} is missing: lines were removed, or the log was recreated")
 
     def _strangers(self, place: str, link: ChainLink) -> None:
-        """Judge what comes before a line and is not one: if HQ found it there, the line says so."""
+        """Judge the bytes before a line that are not lines: if HQ found them there, the line says so."""
         is_strange, found = bool(self._strange), b"\n".join(self._strange)
         self._strange.clear()
         if link.broken_off == (hash_of(found) if is_strange else ""):
@@ -115,7 +115,7 @@ class Check:
         self.expected -= {ExpectedLine(span.last), ExpectedLine(span.last, span.hash)}
 
     def _meet(self, link: ChainLink) -> None:
-        """Count the line before a chain's first one here as found: this line has its number and hash."""
+        """If this is the chain's first line here, count the one before it as found: this line has its hash."""
         if link.sequence > 1 and link.chain not in self.spans:
             self.expected -= {ExpectedLine(link.sequence - 1), ExpectedLine(link.sequence - 1, link.previous)}
 
@@ -202,6 +202,6 @@ def _tell(check: Check) -> None:
 
 
 def _first(path: Path) -> ChainLink | None:
-    """The place of the first line that has one."""
+    """The place in its chain of the file's first valid line."""
     with path.open("rb") as file:
         return next((link for line in file if (link := link_of(line.rstrip(b"\n")))), None)

@@ -84,7 +84,7 @@ def _write(
 
 
 class Checkpoint:
-    """A checkpoint in a file, as what a follower takes for `kept`."""
+    """A checkpoint in a file: a follower's `kept`."""
 
     kinds = (k.SPEC, k.STATUS)
 
@@ -123,7 +123,7 @@ class Checkpoint:
 
 
 def _each_long_lived(parts: Iterator[None]) -> Iterator[None]:
-    """Each part, with what it makes spared from garbage collection."""
+    """Take each part, and spare what it makes from garbage collection."""
     while True:
         with long_lived():
             is_over = next(parts, _OVER) is _OVER
@@ -154,7 +154,7 @@ def find_checkpoint(
 
 
 def _open_trusted(path: Path) -> BinaryIO:
-    """To read it, if nobody else can have written it. Raises Damaged, OSError."""
+    """Open it for reading, if nobody else can have written it. Raises Damaged, OSError."""
     file = os.fdopen(os.open(path, _FLAGS), "rb")
     state = os.fstat(file.fileno())
     if not stat.S_ISREG(state.st_mode) or state.st_uid != os.geteuid() or state.st_mode & 0o022:

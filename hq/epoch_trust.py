@@ -1,8 +1,9 @@
-"""Whether the store's contents are trusted. A store that was lost comes back empty and looks healthy.
-Two things speak against an epoch: that it holds far less than the one before (the replica that found that one gone
-writes what it remembers into the new epoch's record, for replicas that start later), and agents that keep reporting
-instances which the store does not know; the agent of one node alone is not believed. An operator's order, `hq restore`,
-or most of it coming back ends the doubt.
+"""Whether the store's contents are trusted: a store that was lost comes back empty and looks healthy.
+
+Two things speak against an epoch. It holds far less than the one before: the replica that finds the history gone writes
+what it remembers into the new epoch's record, for replicas that start later. Or agents keep reporting instances that
+the store does not know; the agent of one node alone is not believed. An operator's order, `hq restore`, or the return
+of most instances ends the doubt.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ UNSPECIFIED, DOUBTED, CONFIRMED = (
     service_pb2.EPOCH_TRUST_CONFIRMED,
 )
 _STRANGERS_KEPT = 100_000
-_OF_ONE_NODE = 10_000  # more than a node runs: who makes them up does not push out those of others
+_OF_ONE_NODE = 10_000  # more than a node runs: an agent that makes them up must not push out others' strangers
 _FEW_STRANGERS = 2
 _RECOVERY_LOOK_S = 1.0
 _CONFIRM_S = 5.0
@@ -61,8 +62,8 @@ def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
 def believed(reporters: Mapping[int, int], nodes: int) -> int:
     """How many unknown instances count, while the store knows so many nodes.
 
-    One agent can make up any number. Where there are others, the one that reports most counts for no more than the
-    next one does, and alone for nothing. `reporters`: how many nodes report so many, by that number.
+    One agent can make up any number. So the node that reports the most counts for no more than the next one, and alone
+    for nothing; if the store knows one node at most, all count. `reporters`: by a number, how many nodes report it.
     """
     total = total_of(reporters)
     if nodes <= 1 or not total:
@@ -80,20 +81,20 @@ def total_of(reporters: Mapping[int, int]) -> int:
 class UnknownInstances:
     """Instances that agents report and the store does not know.
 
-    An agent whose instance was deleted learns that once and stops. One that goes on knows another history.
+    An agent whose instance was deleted learns that once and stops. An agent that goes on knows another history.
     """
 
     def __init__(self, persistent_s: float, forgotten_s: float) -> None:
-        """It goes on if its first and last report are `persistent_s` apart, until `forgotten_s` pass without one."""
+        """An instance goes on from `persistent_s` after its first report until `forgotten_s` without a report."""
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
-        # By node and instance: first and last time; last ones last.
+        # By node and instance: time of the first and last report; the newest last.
         self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
         self._kept = Counter[str]()  # by node
         self._going_on = Counter[str]()  # likewise
         self._reporters = Counter[int]()  # of these, nodes by their count: few numbers, however many nodes there are
 
     def record_report(self, node: str, instance_id: str, now: float) -> None:
-        """The agent of a node reports it."""
+        """Record that the agent of a node reports an unknown instance."""
         key = (node, instance_id)
         if key not in self._heard and self._kept[node] >= _OF_ONE_NODE:
             return
@@ -113,7 +114,7 @@ class UnknownInstances:
         return self._reporters
 
     def clear(self) -> None:
-        """The store was replaced."""
+        """Forget all reports: the store was replaced."""
         self._heard.clear()
         self._kept.clear()
         self._going_on.clear()
@@ -172,7 +173,7 @@ class EpochEvidence(NamedTuple):
 
     @property
     def is_recovered(self) -> bool:
-        """Whether most of what was remembered is there. That is then recorded, since it may rightly shrink later."""
+        """Whether most of what the epoch before held is back. Recorded then, as the number may rightly shrink later."""
         return self.may_recover and not self._has_lost_instances()
 
     def remembered_holdings(self) -> InstanceCounts:
@@ -210,7 +211,7 @@ def standing(
 
 
 class EpochTrust:
-    """Judges the epoch that memory holds; it is recorded if an operator confirms it, or most of it comes back.
+    """Judges the epoch that memory holds; that it is confirmed, by an operator or by instances coming back, is stored.
 
     Attributes:
         strangers: instances that agents report to this replica and the store does not know.
@@ -228,8 +229,8 @@ class EpochTrust:
     ) -> None:
         self._cache, self._orders, self.strangers = cache, orders, strangers
         self._committer, self._catch_up, self._names, self._clock = committer, catch_up, names, clock
-        # The epoch in which agents reported what was unknown while the store knew one node at most. All of that still
-        # counts once others are there: a store that was lost fills from the first deployment on.
+        # The epoch in which strangers were reported while the store knew one node at most. They all still count when it
+        # knows more nodes: a store that was lost fills again with the first deployment.
         self._was_empty = ""
 
     def standing(self) -> EpochEvidence:
@@ -262,13 +263,13 @@ class EpochTrust:
         log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
 
     async def believe_what_came_back(self, loading: Loading, by: str) -> None:
-        """Until everything is read again: once most of what the epoch before held is here, confirm this one.
+        """Confirm this epoch once most of what the one before held is back; end when everything is read again.
 
-        Later it may rightly shrink.
+        Later the number of instances may rightly shrink.
         """
         while loading.loaded.is_set() and self.standing().may_recover:
             if self.standing().is_recovered:
-                with suppress(ServiceError):  # next time
+                with suppress(ServiceError):  # tried again
                     reason = "at least half of the previous epoch's instances are present"
                     await self.confirm(by, reason, self._clock.now() + _CONFIRM_S)
             with suppress(TimeoutError):

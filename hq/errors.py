@@ -74,7 +74,7 @@ class Stop(FailedPrecondition):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """`epoch`: of the store that says so. One that was emptied or restored since may be wrong."""
+        """`epoch`: in which the refusal holds. A store that was emptied or restored since may be wrong."""
         return {"epoch": self.epoch} if self.epoch else {}
 
 
@@ -102,7 +102,7 @@ class WrongService(FailedPrecondition):
     reason = "WRONG_SERVICE"
 
     def __init__(self, instance_id: str, expected: str, *, readable: bool = True) -> None:
-        # It does not say which: what a controller is answered is shown to the owners of the service that it is for.
+        # The message does not name the other service: controllers show it to the owners of the expected one.
         whose = "belongs to another service" if readable else f"may belong to another service: {_UNREADABLE}"
         super().__init__(f"instance {instance_id} {whose}, not {expected}: choose another id", instance_id)
 

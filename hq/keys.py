@@ -33,9 +33,9 @@ __all__ = [
 
 SPEC, SECRETS, STATUS = "spec", "secrets", "status"
 HEARTBEATS, HEARING = "beats", "hearing"  # of each replica
-KNOWS: Final = "knows"  # of each replica: fields of specs that it acts on, which older ones do not
+KNOWS: Final = "knows"  # of each replica: fields of specs that it acts on and older replicas do not
 OPS: Final = "ops"
-SILENCE: Final = "silence"  # what outlives a restart of all replicas
+SILENCE: Final = "silence"  # records of silence that outlive a restart of all replicas
 PER_REPLICA: Final = (HEARTBEATS, HEARING, KNOWS)
 DEFAULT_PREFIX: Final = "/hq/v1/"
 

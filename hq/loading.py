@@ -28,12 +28,12 @@ class Loading:
         self.restoring = False
 
     def finish(self) -> None:
-        """Reads can be served."""
+        """Let reads be served."""
         self.loaded.set()
         self.unloaded.clear()
 
     def restart(self) -> None:
-        """Everything must be read again."""
+        """Refuse reads: everything must be read again."""
         self.loaded.clear()
         self.unloaded.set()
         self.restoring = False

@@ -186,7 +186,7 @@ def _addresses(given: dict[str, Any]) -> Addresses:
 
 
 def _agents_address(given: dict[str, Any]) -> str:
-    """Unless it is said, the well-known port beside the well-known one: elsewhere it might be anybody's."""
+    """The agents' address; by default port 7072, if --grpc has port 7071: beside another port it might be anybody's."""
     said: str | None = given["agents"]
     host, _, port = given["grpc"].rpartition(":")
     if said is not None:

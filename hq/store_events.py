@@ -39,7 +39,7 @@ from store.port import Batch, KeyChange, Record
 log = logging.getLogger(__name__)
 
 _PEERS_KEPT = 1_000
-_LIVE_S = 60.0  # each is seen every few seconds
+_LIVE_S = 60.0  # a live replica is seen every few seconds
 _MANY = 200  # records: a page of a large listing
 _SUSPEND = "suspend/"
 
@@ -72,7 +72,7 @@ class StoreEvents:
         self._knowing: dict[str, bytes] = {}  # fields that each replica says it acts on
 
     def connect_store(self, epoch: Epoch, committer: Committer, fence: Fence, compactor: Compactor) -> None:
-        """The parts that read and write beside the follower; they need it, so they come after it."""
+        """Connect the parts that read and write beside the follower; they need it, so they are made after it."""
         self._epoch, self._committer, self._fence, self._compactor = epoch, committer, fence, compactor
 
     def connect_liveness(
@@ -84,7 +84,7 @@ class StoreEvents:
         published: PublishedRefusals,
         presence: Presence,
     ) -> None:
-        """The parts that judge silence and epochs."""
+        """Connect the parts that judge silence and epochs."""
         self._trust, self._tracker, self._orders = trust, tracker, orders
         self._heartbeats, self._published, self._presence = heartbeats, published, presence
 
@@ -156,7 +156,7 @@ class StoreEvents:
             self._apply_other(change, collapsed=collapsed)
 
     def _tell(self, version: int, events: list[Event], *, collapsed: bool) -> None:
-        """Liveness and watches."""
+        """Tell liveness and watches."""
         if self._loading.loaded.is_set():
             for event in events:
                 self._tracker.observe(event)
@@ -189,7 +189,7 @@ class StoreEvents:
             yield self._names.restore
 
     def _apply_other(self, change: KeyChange, *, collapsed: bool) -> None:
-        """Everything that is not part of an instance: heartbeats, fences, orders, marks."""
+        """Apply a change that is not of an instance: heartbeats, fences, orders, marks."""
         name = self._names.name(change.key)
         if name.kind in (k.SPEC, k.STATUS, k.SECRETS):
             return
@@ -198,7 +198,7 @@ class StoreEvents:
             if name.kind == k.KNOWS:
                 self._knowing.pop(name.rest, None)
         if name.kind == k.OPS:
-            self._take_order(change, name, live=not collapsed)  # in a gap it may have been given long ago
+            self._take_order(change, name, live=not collapsed)  # in a gap an order may have been given long ago
         elif name.kind == k.RESTORE:
             self._loading.restoring = change.value is not None
         elif change.value is not None:
@@ -218,7 +218,7 @@ class StoreEvents:
         elif name.kind == k.KNOWS:
             self._knowing[name.rest] = value
         elif name.kind == k.MENDED:
-            # The memory of some process was wrong. What its clients got there they may have brought along.
+            # The memory of some process was wrong: clients that resumed here may hold what they got there.
             self._history.reset(change.revision)
             self._fanout.lose_resumed("the memory of a replica differed from the store until here")
         elif name.kind == k.COMPACTION:

@@ -61,7 +61,7 @@ class ServerContext:
         return other
 
     def why_unrecorded(self) -> str:
-        """Why what begins now could not be looked up later; empty: the audit log can be written, or there is none."""
+        """Why calls that begin now cannot be recorded; empty: the audit log can be written, or there is none."""
         fault = self.security.audit.fault if self.security is not None else ""
         return f"the audit log cannot be written: {fault}" if fault else ""
 

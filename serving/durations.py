@@ -35,7 +35,7 @@ def span(seconds: int) -> str:
 
 
 def milliseconds(field: str, value: Timestamp | Duration) -> int:
-    """Raises InvalidRequest for what is no time: nanos below 0, years beyond 9999."""
+    """A time or duration in milliseconds. Raises InvalidRequest for what is none: nanos below 0, years beyond 9999."""
     try:
         return value.ToMilliseconds()
     except ValueError as error:

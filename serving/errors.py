@@ -141,7 +141,7 @@ class PermissionDenied(ServiceError):
 
 
 class FailedPrecondition(ServiceError):
-    """Stored records rule the call out; sent with a google.rpc.PreconditionFailure. `subject`: of what, or empty."""
+    """Stored records rule the call out; sent with a google.rpc.PreconditionFailure. `subject`: the object, or empty."""
 
     code: ClassVar[Code] = "FAILED_PRECONDITION"
     reason = "FAILED_PRECONDITION"
@@ -168,12 +168,12 @@ class NotFound(ServiceError):
 
     @property
     def metadata(self) -> dict[str, str]:
-        """`epoch`: as of Stop."""
+        """`epoch`: as in `Stop`."""
         return {"epoch": self.epoch} if self.epoch else {}
 
 
 class OutOfReach(NotFound):
-    """It is out of the caller's reach, who is told what it would be told if it were not there: a denial all the same.
+    """The instance is out of the caller's reach: a denial, but the caller is told that there is no such instance.
 
     `key`: what it was about, for the audit log.
     """

@@ -62,7 +62,7 @@ class AddressParam(click.ParamType[str]):
     """One or more HOST:PORT, separated by commas, after NAME= if the metavar has that; the text is not changed.
 
     Args:
-        is_own: one to listen on, where port 0 takes a free one; else they are called.
+        is_own: it is an address to listen on, where port 0 takes a free one; else addresses to call.
         may_be_url: a scheme before it is ignored.
     """
 
@@ -74,7 +74,7 @@ class AddressParam(click.ParamType[str]):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         listed = str(value)
         if param is not None and str(param.metavar).startswith("NAME="):
-            listed = listed.partition("=")[2]  # none: whoever reads it says what to write
+            listed = listed.partition("=")[2]  # without NAME=, the flag's reader says what to write
         for part in [listed] if self._is_own else listed.split(","):
             address = part.strip()
             if self._may_be_url:
@@ -93,7 +93,7 @@ class InputFile(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if not value or (self.allow_dash and value == "-"):
             return super().convert(value, param, ctx)
-        path = os.path.expanduser(value)  # noqa: PTH111  # what names no user stays as it is, and is not there
+        path = os.path.expanduser(value)  # noqa: PTH111  # `~nobody` stays as it is: no such file exists
         if fault := _file_fault(path):
             self.fail(f"{value}: cannot be read: {fault}: give a file that this user can read", param, ctx)
         return super().convert(path, param, ctx)

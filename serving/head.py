@@ -37,7 +37,7 @@ class Head:
 
 
 class AmbiguousHead(Exception):
-    """Two readers could take a head for different ones. `head`: as its last fields have it."""
+    """Two readers could understand a head differently. `head`: with the last value of each field."""
 
     def __init__(self, text: str, head: Head) -> None:
         super().__init__(text)

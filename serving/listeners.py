@@ -46,7 +46,7 @@ class Transports:
     """gRPC and HTTP over one table of methods.
 
     Attributes:
-        listening: where, once it does.
+        listening: the addresses, once it listens.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class Transports:
             self._security.close()
 
     async def _until_loaded(self, working: asyncio.Task[None]) -> None:
-        """On a shared address, a process that cannot answer yet would only turn callers away."""
+        """Wait until reads can be served: on a shared address, a process that cannot yet would turn callers away."""
         while not (self._health.has_loaded() or self._stopping.is_set() or working.done()):
             await asyncio.sleep(_POLL_S)
 
@@ -216,5 +216,5 @@ class _TransportServers:
         await asyncio.gather(self._server.stop(grace_s), self._agents.stop(grace_s))
 
     async def hide_pages(self) -> None:
-        """They are shown to the end."""
+        """Stop serving the pages, last of all."""
         await self._pages.stop(0)

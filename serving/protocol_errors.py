@@ -68,7 +68,7 @@ class MalformedHttp(ServiceError):
 
 
 class UnknownHost(ServiceError):
-    """The request is for a host of another name: it may be a page's in a browser that takes us for its own server."""
+    """The request is for a host of another name: a page in a browser may take us for its own server."""
 
     code = "PERMISSION_DENIED"
     reason = "UNKNOWN_HOST"

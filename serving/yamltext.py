@@ -16,7 +16,7 @@ class _StrictLoader(yaml.SafeLoader):
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         names = [key.value for key, _ in node.value if isinstance(key, yaml.ScalarNode)]
-        if len(names) != len(set(names)):  # without its name: faults show no contents
+        if len(names) != len(set(names)):  # the key is not named: faults show no contents
             raise yaml.constructor.ConstructorError(None, None, "duplicate key", node.start_mark)
         return super().construct_mapping(node, deep=deep)
 

@@ -79,8 +79,7 @@ class QueuedWrite:
             self.done.set_result(version)
 
     def fail(self, error: Exception) -> None:
-        """Answer with an error, an object for this caller only: raised in several tasks, it would mix their tracebacks.
-        """
+        """Answer with an error of the caller's own: one object raised in several tasks mixes their tracebacks up."""
         if not self.done.done():
             self.done.set_exception(error)
             self.done.exception()  # the caller may be gone by the time it would look

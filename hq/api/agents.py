@@ -79,7 +79,7 @@ class Agents:
         return MessageAnswer(answer)
 
     def turned_away(self, request: Message | None, call: Call, error: ServiceError) -> None:
-        """A report was refused unread: if the reason is ours, that is not silence."""
+        """Note reports that were refused unread for a reason of HQ's own: their agents are not silent."""
         if not error.is_ours:
             return
         refusals = self._registry.replica.liveness.refusals
@@ -97,7 +97,7 @@ class Agents:
                 refusals.report(report, error.reason)
 
     def _note(self, node: str, call: Call) -> None:
-        """Without security nothing but the address says which nodes a caller reports for."""
+        """Note which node an address reports for: without security nothing else tells."""
         if not call.access.is_checked:
             self._registry.replica.liveness.refusals.heard_from(call.host, node)
 

@@ -28,7 +28,7 @@ Tree = dict[str, "Tree"]  # by field name; an empty one stands for the whole fie
 
 
 class Mask:
-    """The fields that a reader asked for. Unlike protobuf's own, its paths lead through lists, to all elements."""
+    """The fields that a reader asked for. Unlike in protobuf's masks, paths lead through lists, to all elements."""
 
     def __init__(self, paths: Iterable[str]) -> None:
         self._tree: Tree = {}
@@ -37,7 +37,7 @@ class Mask:
             _add(self._tree, path.split("."))
 
     def masked_copy(self, message: M) -> M:
-        """A copy that holds no other fields."""
+        """A copy that holds only these fields."""
         return _pruned_copy(message, self._tree)
 
 
@@ -125,7 +125,7 @@ class FramesAnswer:
         self._frames = found.frames
 
     async def with_mask(self, mask: tuple[str, ...]) -> FramesAnswer:
-        """Itself, with these fields of the instances only; in slices, since that takes some 10 µs for each new one."""
+        """Return itself, now with these fields of its instances only; in slices, as each new frame takes some 10 µs."""
         self._mask = mask
         listing = self._found.listing
         if listing is None or mask not in listing.forms:

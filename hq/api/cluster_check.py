@@ -1,4 +1,4 @@
-"""Callers may name the cluster they mean, as they must at a gateway; an order for another one is refused."""
+"""Callers may name the cluster they mean, as they must at a gateway; an order for another cluster is refused."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from serving.calls.methods import Answer, Call, Method, UnaryMethod, maybe_await
 from serving.errors import invalid
 from serving.rights.rules import OPERATE
 
-# Where a mistake would be noticed too late; other calls say in their answers which cluster they are from.
+# Calls that would change the wrong cluster before anybody notices; the answers of other calls name their cluster.
 _ORDERS = (UPLOAD, UPDATE, OPERATE, SUSPEND)
 
 

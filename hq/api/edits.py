@@ -136,7 +136,7 @@ def _stored_answer(answer: Callable[..., Message], entry: Entry, call: Call) -> 
 
 
 def _update_permit(access: Access, mask: list[str] | None) -> Permit:
-    """A scheduler must name the fields it writes, and only its own."""
+    """What an update may touch: a scheduler must name the fields it writes, and may name only its own."""
     if mask and set(mask) <= set(SCHEDULER_PATHS):
         return access.check
     if access.is_checked and not set(WRITERS) & access.grants.keys():

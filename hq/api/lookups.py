@@ -66,7 +66,7 @@ class Lookups:
             return self._get(request, call)
         entry, source = found
         if not (call.access.is_unlimited or _sight(call.access)(entry.traits)):
-            return self._get(request, call)  # what does not exist takes its time, too
+            return self._get(request, call)  # must take as long as one that does not exist
         return self._answers.complete(Found([entry], [entry.fresh_frame or entry.frame()], "", source), single=True)
 
     async def _get(self, request: Get, call: Call) -> Answer:

@@ -14,7 +14,7 @@ _PEER_S: Final = 30.0  # a live replica sends a fence every few seconds
 
 
 class ReplicaMetrics:
-    """A replica, the store as it asks it, and the sizes of its transactions, in writes."""
+    """A replica, its measured store, and the sizes of its transactions, in writes."""
 
     def __init__(self, replica: Replica, store: MeasuredStore) -> None:
         self.replica, self.store = replica, store

@@ -18,7 +18,7 @@ from serving.limiting.turns import Turns
 
 
 class ScrapeTargets:
-    """Finds them."""
+    """Finds the targets."""
 
     def __init__(self, cache: Cache, loading: Loading, trust: EpochTrust) -> None:
         self._cache, self._loading, self._trust, self._turns = cache, loading, trust, Turns()

@@ -39,7 +39,7 @@ class Summary(NamedTuple):
 def header_of(
     server: str, keys: Keys, revision: int, epoch: bytes, unix_ms: int, following: int
 ) -> backup_pb2.BackupHeader:
-    """The header of a backup, in the oldest format that can say this."""
+    """The header of a backup, in the oldest format that can express it."""
     header = backup_pb2.BackupHeader(revision=revision, epoch=epoch, prefix=keys.prefix.decode(), unix_ms=unix_ms)
     header.server, header.following = "" if server == HQ.name else server, following
     header.format = FORMAT if header.server or following else 1
@@ -54,16 +54,16 @@ class BackupWriter:
         self.records = self.size_bytes = 0
 
     def header(self, header: backup_pb2.BackupHeader) -> None:
-        """The beginning."""
+        """Write the header."""
         self._write_item(backup_pb2.BackupItem(header=header))
 
     def record(self, key: bytes, value: bytes) -> None:
-        """One key, without the prefix."""
+        """Write one record; its key is without the prefix."""
         self._write_item(backup_pb2.BackupItem(record=backup_pb2.BackupRecord(key=key, value=value)))
         self.records += 1
 
     def footer(self) -> bytes:
-        """The end; return the checksum."""
+        """Write the footer; return the checksum."""
         sha256 = self._sum.digest()
         self._write_item(backup_pb2.BackupItem(footer=backup_pb2.BackupFooter(records=self.records, sha256=sha256)))
         return sha256

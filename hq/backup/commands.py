@@ -33,7 +33,7 @@ from store.port import Compacted, Disconnected, Store, StoreError, Unavailable
 
 _OF_BACKUPS = (BadBackup, NothingToSave, ForeignRecords, NotEmpty, Disturbed, Unrehearsed)
 _TOLD = (*_OF_BACKUPS, Compacted, StoreError, ServiceError, EtcdFailed, EtcdNotFound, OSError)
-_AWAY = 5  # the exit code that all commands have for it
+_AWAY = 5  # the exit code of all commands if the store is away
 _of = click.option("--of", type=click.Choice(list(SERVERS)), help=f"Whose records.  [default: {HQ.name}]")
 _prefix = click.option(
     "--prefix",

@@ -1,7 +1,7 @@
-"""Rehearsing a restore: into a throw-away etcd, where what each server saved is then read as at its start.
+"""Rehearsing a restore: into a throw-away etcd, from which each server's records are then read as at its start.
 
-HQ is a whole replica, but without sockets; of the controllers only their records are decoded. So nothing here can have
-an effect outside of that etcd.
+HQ's are read by a whole replica, but without sockets; the controllers' are only decoded. So nothing here can have an
+effect outside of that etcd.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _NAMED_AT_MOST: Final = 10
 
 
 class Unrehearsed(Exception):
-    """A server does not read all that was saved of it, or etcd ended meanwhile."""
+    """A server cannot read all its restored records, or etcd ended meanwhile."""
 
 
 class RestoredRecords(NamedTuple):
@@ -42,7 +42,7 @@ class RestoredRecords(NamedTuple):
 
     Attributes:
         counts: readable records by kind.
-        unreadable: the other ones as "kind/id: why", in order.
+        unreadable: the other records as "kind/id: why", in order.
     """
 
     counts: dict[str, int]
@@ -64,7 +64,7 @@ async def rehearse(
 ) -> None:
     """Restore verified backups into a new etcd one after the other, let their servers read them, and end it all.
 
-    `tell` is called with each. Raises EtcdNotFound, EtcdFailed, OSError: there can be no rehearsal here; and what
+    `tell` is called with each result. Raises EtcdNotFound, EtcdFailed, OSError: this machine cannot rehearse; and what
     `Restore.run` raises.
     """
     async with _throw_away_store() as (store, died):

@@ -1,10 +1,10 @@
 """Restoring a backup: a new epoch at its beginning and at its end, and replicas that serve nothing in between.
 
-A mark is in the store while it is under way. Every transaction compares the revision at which the mark was last put,
-and the mark is put again before the first record, so that no earlier attempt can arrive late: nothing of an interrupted
-restore, and no deletion once there is something to delete. Replicas that see the mark answer UNAVAILABLE instead of
-telling agents that they are unknown. A restore of the same backup may be run again from its beginning, however far it
-got.
+A mark is in the store while a restore is under way. Every transaction compares the revision at which the mark was last
+put, and the mark is put again before the first record, so that no earlier transaction can arrive late: none of an
+interrupted restore, and no deletion once there are records. Replicas that see the mark answer UNAVAILABLE instead of
+telling agents that their instances are unknown. A restore of the same backup may be run again from its beginning,
+however far it got.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class Restore:
             guards += map(self._none_of, self._backup.server.kept)
         _, self._epoch, epoch_at = await self._next_epoch()
         self._mark_at = mark.modified if mark else 0
-        # An attempt that arrives when all is over finds another epoch.
+        # If this transaction arrives only when all is over, it finds another epoch.
         guards.append(Compare(self._keys.epoch, "modified", epoch_at))
         await self._put_mark(guards, ((self._keys.epoch, self._epoch),))
 
@@ -125,14 +125,14 @@ class Restore:
         puts = ((self._keys.epoch, epoch), (self._keys.format, written))
         commit = await self._try((self._guard(),), Write((), puts, (self._keys.restore,)))
         if not commit.guarded:
-            # An unanswered attempt may have ended it.
+            # An earlier try that got no answer may have ended the restore.
             stored, _ = await self._store.get(self._keys.epoch)
             if stored is None or stored.value != epoch:
                 raise _disturbed_error()
         return word
 
     async def _next_epoch(self) -> tuple[str, bytes, int]:
-        """A new word, its record (a successor of the store's and of the backup's), and the revision of the store's."""
+        """A new epoch, its record (it succeeds the store's and the backup's), and the revision of the store's."""
         stored, _ = await self._store.get(self._keys.epoch)
         known: list[str] = []
         for value in (self._backup.header.epoch, stored.value if stored else b""):

@@ -121,7 +121,7 @@ async def save_to(
 def _whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
     """A file beside the path that takes its place if all goes well, and is removed if not."""
     _check_free(path, force=force)
-    # Not by process id, which is always the same in a container: what a killed one left must not stop the next.
+    # Not named by process id, which is always the same in a container: a killed process's file must not stop the next.
     descriptor, name = tempfile.mkstemp(".part", f".{path.name}.", path.parent)
     beside = Path(name)
     try:
@@ -129,7 +129,7 @@ def _whole(path: Path, *, force: bool) -> Iterator[BinaryIO]:
             yield file
             file.flush()
             os.fsync(file.fileno())
-        _check_free(path, force=force)  # it took long
+        _check_free(path, force=force)  # again: writing took long
         beside.replace(path)
     finally:
         beside.unlink(missing_ok=True)

@@ -11,7 +11,7 @@ _OF_THE_STORE: Final = (k.FENCE, k.SESSION, k.COMMITS, k.MENDED, k.EPOCH, k.FORM
 
 
 class BackedUpServer(NamedTuple):
-    """One whose records are below a prefix of its own.
+    """A server whose records are below a prefix of its own.
 
     Attributes:
         name: as `--of` and the header of a backup have it.
@@ -40,7 +40,7 @@ def _controller(
     reconcilers: tuple[str, ...],
     afterwards: str,
 ) -> BackedUpServer:
-    """A server on the kit of the controllers, which keeps records of its own beside the server's (control/)."""
+    """A server built on the controllers' kit (control/), which adds kinds of records of its own."""
     inbox, kit = f"events.{events}", "controlpb.v1.control_pb2"
     messages = {kind: f"{package}.{message}" for kind, message in kinds.items()}
     messages |= {f"failures.{reconciler}": f"{kit}.Failure" for reconciler in (inbox, "audit", *reconcilers)}

@@ -52,7 +52,7 @@ class CertificateRequest:
 
 
 class CertificateAuthority:
-    """A CA in two files: its key stays in the folder `secret`, its certificate goes to who trusts it."""
+    """A CA in two files: its key stays in the folder `secret`, its certificate goes to all who trust it."""
 
     def __init__(self, folder: Path, name: str, now: datetime) -> None:
         """Load it; make it if there is none. Raises BadKeyFile."""
@@ -65,7 +65,7 @@ class CertificateAuthority:
             raise BadKeyFile(f"{self.cert}: does not belong to {name}-ca.key: put the right files of a backup there")
 
     def renew(self, request: CertificateRequest, now: datetime, due: timedelta) -> bool:
-        """Write a certificate unless the one that is there holds for longer than `due`; return whether it did.
+        """Write a certificate unless there is one that holds for longer than `due`; return whether it was written.
 
         The key stays, so that whoever rereads both files never sees two that do not belong together.
         """

@@ -167,16 +167,16 @@ def divide_etcd(folder: Path) -> None:
 
 
 def _is_part_of(asked: InstallationPlan, stored: InstallationPlan) -> bool:
-    """Whether it is the command that began it: machines may have been added since.
+    """Whether the folder's plan began with the one asked for: machines may have been added since.
 
-    No option names `agents`: a folder keeps what it was written with, as its policies do.
+    No option sets `agents`: a folder keeps the value that it was written with, as its policies do.
     """
     kept = replace(asked, nodes=stored.nodes, hq=stored.hq, agents=stored.agents)
     return asked.hq.items() <= stored.hq.items() and kept == stored
 
 
 def _refuse_machines(folder: Path, given: dict[str, Any]) -> None:
-    """Without --location nothing else that was asked for is looked at."""
+    """Raises BadPlan if machines are given: without --location they would be ignored."""
     if given["hq"] or given["etcd"] or given["etcd_on"]:
         more = f"hq init add-node {folder} {' '.join(given['hq'] or ('NAME=IP',))} --hq"
         raise BadPlan(f"{folder} exists: --node and --etcd count only when it is first written. A machine more: {more}")

@@ -18,10 +18,10 @@ from store.etcd_errors import Answered
 from store.keys import Keys
 from store.port import StoreError, Unavailable
 
-# By the last part of the identity, as the certificates have it: the folder in /etc, and whose records.
+# By the last part of the identity in a certificate: the server's folder in /etc, and whose records it opens.
 _CONTROLLERS: Final = {"cms": ("hq-cms", CMS), "nanny": ("hq-nanny", NANNY), "wall-e": ("hq-walle", WALLE)}
 _BARRED: Final = re.compile("permission denied|user name|certificate", re.IGNORECASE)  # in what etcd or TLS says
-_REFUSED, _AWAY, _NOT_ALLOWED = 1, 5, 7  # the exit codes that all commands have for it
+_REFUSED, _AWAY, _NOT_ALLOWED = 1, 5, 7  # the exit codes of all commands for these
 _LONGEST_NAME: Final = 64  # of a common name (X.509)
 
 
@@ -37,7 +37,7 @@ def prefixes_of(folder: Path, plan: InstallationPlan) -> dict[str, str]:
         settings = _etc(folder, plan, etc) / f"{server.name}.env"
         setting = f"{server.name.upper()}_PREFIX"
         try:
-            given = _setting(settings.read_text(), setting) or server.prefix  # an empty one is none, as for the server
+            given = _setting(settings.read_text(), setting) or server.prefix  # empty is none, as for the server
         except ValueError as error:
             raise BadPlan(f"{settings}: {setting}: {error}: write it in one line") from None
         if not given.strip("/"):
@@ -57,7 +57,7 @@ def _setting(text: str, name: str) -> str:
 
 
 async def divide(folder: Path, plan: InstallationPlan, parts: Mapping[str, str]) -> None:
-    """Do it, with the certificate of a replica. Raises BadSecurity, StoreError."""
+    """Divide etcd among its users, with the certificate of a replica. Raises BadSecurity, StoreError."""
     etc = _etc(folder, plan, "hq")
     tls = EtcdTls(str(etc / "etcd-ca.crt"), str(etc / "etcd.crt"), str(etc / "etcd.key"), time.monotonic)
     store = EtcdStore(EtcdConfig(tuple(f"{address}:2379" for address in plan.etcd.values()), tls))

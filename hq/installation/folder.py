@@ -26,7 +26,7 @@ from hq.installation.tokens import TokenRequest, TokenSigner
 from serving.auth.watched_files import BadSecurity
 
 AUDIENCES: Final = ("hq", "federated", "cms", "nanny", "walle", "recorder", "console", "gateway")
-# Yours: written once, beside the policies.
+# The operator's own, as the policies are: written once.
 _CONFIG: Final = ("revoked.yaml", "sites.yaml", "walle.yaml", "federated.yaml")
 _RULES: Final = ("alerts.yml", "cms.yml", "nanny.yml", "walle.yml")
 _SESSION_KEY_BYTES: Final = 32
@@ -43,7 +43,7 @@ class WrittenFiles:
 
 
 def check_config(folder: Path) -> None:
-    """Read, as servers do, what they read anew: they would keep the old contents, and tell only their log.
+    """Check the files that servers reread: a server keeps the old contents of a bad one, and tells only its log.
 
     Raises BadPlan, OSError.
     """
@@ -58,7 +58,7 @@ def check_config(folder: Path) -> None:
 
 
 class InstallationFolder:
-    """Its files. Raises BadKeyFile, OSError."""
+    """The files of the folder. Raises BadKeyFile, OSError."""
 
     def __init__(self, path: Path, plan: InstallationPlan, now: datetime) -> None:
         self._path, self._plan, self._now = path, plan, now
@@ -66,7 +66,7 @@ class InstallationFolder:
         self.written = WrittenFiles()
 
     def write(self) -> None:
-        """Make what is missing, and remake what follows from the plan; what is yours, and keys, stay."""
+        """Make what is missing, and remake what follows from the plan; keys and the operator's own files stay."""
         self._path.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._plan.write(self._path)
         self._write_config()

@@ -18,7 +18,7 @@ _LOCATIONS: Final = Path("config") / "federated.yaml"
 
 
 def join_locations(folder: Path, plan: InstallationPlan, held: Path, beside: InstallationPlan) -> None:
-    """Make a folder, before its first writing, one of a location beside that of another folder.
+    """Prepare a folder, before it is first written, for a location beside that of another folder.
 
     Raises:
         BadPlan: they cannot be beside each other; str() says what to change.

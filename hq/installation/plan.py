@@ -38,8 +38,8 @@ class InstallationPlan:
         hq: machines that run a replica, the other servers and the gateways.
         etcd: those that run a member of etcd; they may be the same.
         nodes: those that run instances.
-        agents: what comes before the node in an agent's identity: spiffe://TRUST_DOMAIN/agent/node-1. Beside others it
-            has the location: one CA signs for all, and nodes of two may have one name.
+        agents: what comes before the node in an agent's identity: spiffe://TRUST_DOMAIN/agent/node-1. With several
+            locations it begins with the location: one CA signs for all, and nodes of two locations may share a name.
     """
 
     location: str
@@ -117,7 +117,7 @@ def read_plan(folder: Path) -> InstallationPlan:
 
 
 def parse_machines(texts: tuple[str, ...], field_name: str) -> dict[str, str]:
-    """NAME=ADDRESS, several. Raises BadPlan."""
+    """Parse several NAME=ADDRESS. Raises BadPlan."""
     machines: dict[str, str] = {}
     for text in texts:
         name, _, address = text.partition("=")

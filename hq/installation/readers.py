@@ -19,7 +19,7 @@ POLICIES: Final = ("hq", "hq-cms", "hq-federated", "hq-nanny", "hq-walle")
 def read_config(name: str, content: bytes) -> None:
     """Read a file of `config/` as its server does; secrets that it names are on the server's machine, and not read.
 
-    Raises BadSecurity: it would be refused, and why.
+    Raises BadSecurity, with the reason: the server would refuse the file.
     """
     try:
         _READERS[name](content)

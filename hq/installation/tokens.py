@@ -1,4 +1,4 @@
-"""The key of tokens, its public half for servers, and tokens of people and of what has no certificate at a server."""
+"""The key of tokens, its public half for servers, and tokens of people and of programs without a certificate."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class TokenSigner:
         return json.dumps({"keys": [{"kid": KID, "use": "sig", "alg": "EdDSA", **public}]}, indent=2).encode() + b"\n"
 
     def renew(self, request: TokenRequest, now: datetime, due: timedelta) -> bool:
-        """Write a token unless the one that is there holds for longer than `due`; return whether it did."""
+        """Write a token unless there is one that holds for longer than `due`; return whether it was written."""
         if request.path.exists() and self._is_good(request, now + due):
             return False
         claims = {
@@ -85,7 +85,7 @@ class TokenSigner:
                     "verify_exp": False,
                     "verify_nbf": False,
                     "verify_iat": False,
-                },  # by `until`, not by this clock
+                },  # `until` decides, not this machine's clock
                 audience=request.audiences,
             )
         except jwt.PyJWTError:

@@ -32,11 +32,11 @@ class DowntimeLog:
         self._away_since = None
 
     def away(self, since: float) -> None:
-        """HQ has been away since then, until `add` says that it is back."""
+        """Note that HQ has been away since then, until `add` says that it is back."""
         self._away_since = since
 
     def add(self, began: float, ended: float) -> None:
-        """HQ was away in between."""
+        """Note that HQ was away in between, and is back."""
         self._away_since = None
         began = max(began, self._gaps[-1][1] if self._gaps else self.since)
         if ended > began:
@@ -74,7 +74,7 @@ class DowntimeLog:
         return now if self._away_since is None else min(now, self._away_since)
 
     def _join_oldest(self) -> None:
-        """Keep the sum: only what was heard between the two gaps is judged more mildly."""
+        """Join the two oldest gaps to one of their total length: only what was heard between them is judged mildly."""
         (began, ended), (next_began, next_ended) = self._gaps[:2]
         self._gaps[:2] = [(next_began - (ended - began), next_ended)]
 

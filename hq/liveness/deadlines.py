@@ -1,8 +1,8 @@
 """When a revision's silence becomes too long. Pure: no I/O, time comes in as an argument.
 
 Silence is measured from when *this replica* learned of a report, on its own monotonic clock, and without the times at
-which HQ itself was away. All here share one timeout (queues.py has those with others), so deadlines are in the order of
-hearing: a dict whose keys are re-inserted is the queue."""
+which HQ itself was away. All deadlines here share one timeout (queues.py has those with others), so they are in the
+order of hearing: the queue is a dict whose keys are re-inserted."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LivenessTimes:
 
     @property
     def silent_after_s(self) -> float:
-        """Two reports missed: the guard counts such a revision as silent."""
+        """After so long, two missed reports, the guard counts a revision as silent."""
         return min(2 * self.report_interval_s, self.timeout_s)
 
     @property
@@ -55,7 +55,7 @@ class LivenessTimes:
 
 
 class Silence(NamedTuple):
-    """For how long nothing was heard, in seconds in which HQ was there, and reports were refused before that."""
+    """For how long nothing was heard, and before that reports were refused, in seconds in which HQ was there."""
 
     silent_s: float
     refused_s: float = 0.0
@@ -73,9 +73,9 @@ class Deadlines(Generic[K]):
     """Deadlines of those who report, such as the revisions that are ready, or the agents of instances.
 
     Attributes:
-        times: that all of these are judged by.
+        times: by which all of these are judged.
         floor: no deadline is earlier, in seconds of the injected clock, unless gaps postponed it by a grace already.
-        chance_until: none of those not heard since the start is earlier, and each gap until then restarts it.
+        chance_until: those not heard since the start have no earlier deadline; each gap before it moves it.
         postponed_because: why deadlines are postponed to one of these.
     """
 
@@ -108,7 +108,7 @@ class Deadlines(Generic[K]):
         return other
 
     def record_contact(self, key: K, now: float) -> None:
-        """A report or heartbeat was learned of: silence starts over.
+        """Let silence start over: a report or heartbeat was learned of.
 
         A revision whose deadline has passed but was not swept yet is renewed: nobody has been told otherwise.
         """
@@ -119,8 +119,8 @@ class Deadlines(Generic[K]):
     def start(self, keys: Iterable[K], now: float, because: str, carried: Mapping[K, Silence] | None = None) -> None:
         """Count all of these as heard now, but go on with what is carried over; discard the rest.
 
-        HQ's absence was not silence, but its presence before was. Whatever is carried over, there is a report interval
-        and a retry of uninterrupted presence to report in. In bulk: at a start there are millions.
+        HQ's absence was not silence, but the silence before it was. Whatever is carried over, agents get a report
+        interval and a retry to report in, uninterrupted by gaps. In bulk: at a start there are millions.
         """
         self.clear()
         self.restart(now, because)
@@ -144,7 +144,7 @@ class Deadlines(Generic[K]):
         self._heard, self._started, self.chance_until = heard, now, now + self.times.grace_s
 
     def record_refusal(self, key: K, now: float) -> None:
-        """HQ refused a report for a reason of its own: that is not silence, for at most one timeout after the last one.
+        """Note that HQ refused a report for a reason of its own: not silence, within a timeout of the last one taken.
 
         So an agent that keeps trying does not expire within two timeouts, and one that stops is not spared longer.
         """
@@ -158,16 +158,16 @@ class Deadlines(Generic[K]):
             refused.is_spent = True
 
     def is_refused(self, key: K) -> bool:
-        """Whether reports were refused since the last that was taken."""
+        """Whether reports were refused since the last one that was taken."""
         return key in self._refused
 
     def forget(self, key: K) -> None:
-        """The revision is not ready any more, or gone."""
+        """Drop the deadline of a revision that is not ready any more, or gone."""
         self._refused.pop(key, None)
         self._drop(key)
 
     def _move(self, key: K, now: float) -> None:
-        """To the end of the queue."""
+        """Move a key to the end of the queue."""
         if now > self._newest:
             self._newest, self._newest_tick = now, self._tick(now)
         self._drop(key)
@@ -188,18 +188,18 @@ class Deadlines(Generic[K]):
         self._counts.clear()
 
     def restart(self, now: float, because: str) -> None:
-        """After a start, a new listing or a new epoch: heartbeats were missed, so everyone gets a full timeout."""
+        """Give everyone a full timeout: heartbeats were missed, by a start, a new listing or a new epoch."""
         self._absences.restart(now)
         self._unheard.restart(now)
         self._known_since, self._started = now, float("-inf")
         self._raise_floor(now + self.times.timeout_s, because)
 
     def away(self, since: float) -> None:
-        """HQ cannot hear; silence does not grow until `gap` says that it can again."""
+        """Let silence not grow, since HQ cannot hear, until `gap` says that it can again."""
         self._absences.away(since)
 
     def gap(self, began: float, now: float, because: str) -> None:
-        """HQ was away from `began` until now, and everything since was replayed.
+        """Postpone deadlines: HQ was away from `began` until now, and everything since was replayed.
 
         Deadlines move to the later of deadline + gap and now + min(gap, report interval) + a retry. The latter
         postpones none by more than one grace of time in which HQ was there: frequent gaps cannot postpone an expiry
@@ -211,11 +211,11 @@ class Deadlines(Generic[K]):
         self._gap_floor = now + chance_s
         self._raise_floor(self._gap_floor, because)
         if began < self.chance_until:
-            # Who has not been heard since the start may have failed for hours, and be far from trying again.
+            # An agent not heard since the start may have failed for hours, and may try again only much later.
             self.chance_until, self.postponed_because = now + self.times.grace_s, because
 
     def deadline(self, key: K) -> float | None:
-        """On the injected clock, if HQ stays; None: none runs."""
+        """The deadline on the injected clock, if HQ stays; None: none runs."""
         heard = self._heard.get(key)
         if heard is None:
             return None
@@ -245,7 +245,7 @@ class Deadlines(Generic[K]):
     def listening_since(self, key: K) -> float | None:
         """From when on this replica has heard no report at all of a revision; None: it heard one, or no deadline runs.
 
-        What came before that it does not know: it started then, or lost continuity, or planned work ended.
+        It knows of nothing earlier: it started then, or lost continuity, or planned work ended.
         """
         heard = self._heard.get(key)
         if heard is None or key in self._refused or self._unheard.unheard_s(heard, heard) is not None:
@@ -272,7 +272,7 @@ class Deadlines(Generic[K]):
         return self._absences.silence_s(max(since, self._started), now)
 
     def unheard_s(self, key: K, now: float) -> float | None:
-        """How long ago a report came, at most, whether HQ was there or not; None: none came that this replica knows."""
+        """How long ago a report came, at most, whether HQ was there or not; None: this replica knows of none."""
         refused = self._refused.get(key)
         heard = self._heard.get(key) if refused is None else refused.heard
         return None if heard is None else self._unheard.unheard_s(heard, now)
@@ -280,8 +280,8 @@ class Deadlines(Generic[K]):
     def expired_keys(self, now: float, held_s: float = 0.0) -> Iterator[K]:
         """The revisions whose deadline has passed by more than a flush takes, longest silence first.
 
-        With `held_s`, only those whose silence is too long by so much more. Exhaust it before anything else is heard or
-        forgotten.
+        With `held_s`, only those whose silence is too long by that much more. Exhaust the iterator before anything else
+        is heard or forgotten.
         """
         fresh = self._limits(now, self.floor, held_s)
         is_chance_over = now >= self.chance_until + self.times.flush_s
@@ -298,13 +298,13 @@ class Deadlines(Generic[K]):
                 yield key
 
     def _limits(self, now: float, floor: float, held_s: float) -> tuple[float, float]:
-        """Who was heard later does not expire yet; and later than the second, if refused for too long."""
+        """The latest times of hearing that expire now: in general, and for those refused for too long."""
         too_long_s = self._too_long_s(now, floor) + held_s
         heard_before, timeout_s = self._absences.heard_before, self.times.timeout_s
         return heard_before(too_long_s, now), heard_before(too_long_s + timeout_s, now) if self._refused else 0.0
 
     def expired_count(self, now: float) -> int:
-        """How many `expired` yields, to a tick, and those whose refused reports spare them a little longer. Quick."""
+        """How many `expired_keys` yields, to a tick, and those that refused reports spare a little longer. Quick."""
         return self._count(self._too_long_s(now, self.floor), now)
 
     def silent(self, now: float) -> int:

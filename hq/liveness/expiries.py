@@ -118,7 +118,7 @@ class Expiries:
     def _expire(
         self, draft: StatusDraft, entry: Entry, revision_ids: Sequence[str], verdict: str, wall_ms: int
     ) -> None:
-        """Revisions first: the judgement of the agent names their reports."""
+        """Expire the revisions, then the agent: its judgement names their reports."""
         deadlines, instance_id = self._tracker.deadlines, entry.traits.id
         for revision_id in sorted(revision_ids, key=lambda revision_id: revision_id == AGENT):
             if revision_id == AGENT:

@@ -130,7 +130,7 @@ class Heartbeats:
         await self.send([])
 
     def observe(self, replica: str, value: bytes) -> None:
-        """A batch came through the watch. Raises DecodeError."""
+        """Take in a batch from the watch. Raises DecodeError."""
         batch = storage_pb2.BeatBatch.FromString(value)
         now = self._clock.now()
         current = [
@@ -218,7 +218,7 @@ class Heartbeats:
             await self._came_back.wait()
 
     async def _shut_out(self, error: str) -> None:
-        """A batch without an answer must not arrive minutes later and renew revisions that fell silent long before."""
+        """Shut out a batch without an answer: minutes later it would renew revisions that fell silent long before."""
         log.warning("the outcome of a batch of heartbeats is unknown (%s): opening a new session", error)
         self._tracker.deaf = True
         _fail([*self._taken, *self._waiting], error)
@@ -253,7 +253,7 @@ def _fail(groups: list[_HeartbeatBatch], error: str) -> None:
 
 
 def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: int) -> Heartbeat | None:
-    """A report of this instance as a heartbeat; None: it is something else, or somebody else's."""
+    """A report of this instance as a heartbeat; None: it says something new, or is not the current reporter's."""
     revision, traits = report.revision, entry.traits
     wanted = revision.id
     position = next((i for i, mark in enumerate(entry.marks) if mark.id == wanted), -1)
@@ -263,7 +263,7 @@ def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: 
     sequence = revision.sequence
     plain = (
         digest == mark.digest
-        # With the stored sequence, the unanswered report is older than what is stored, and will be refused.
+        # Unsettled: an earlier report got no answer. If this one has the stored sequence, that one will be refused.
         and (not report.unsettled or sequence == mark.sequence)
         and report.uid == traits.uid
         and report.node == traits.node

@@ -56,9 +56,9 @@ class Orders:
         self._suspended.clear()
 
     def take(self, rest: str, value: bytes | None, *, live: bool) -> None:
-        """A record under `ops/` came: `guard`, `epoch`, or `suspend/<node>`. None: it was deleted. Raises DecodeError.
+        """Take in a record under `ops/`: `guard`, `epoch` or `suspend/<node>`; None: deleted. Raises DecodeError.
 
-        `live`: it came through the watch as it was made, so it was given just now, whatever any wall clock says.
+        `live`: it came through the watch as it was made, so the order is new, whatever any wall clock says.
         """
         kind, _, node = rest.partition("/")
         if kind == "guard":

@@ -1,7 +1,7 @@
-"""Records that outlive a restart: how long HQ was there to hear, who was silent meanwhile, and what has been used up.
+"""Records that outlive a restart: HQ's presence, silences, and how much of their time guard and probe have used up.
 
-One replica at a time keeps it: the one that wrote it last, or another if that one has not for a while. Silence is
-stored as a moment on a clock that counts only HQ's presence, which has a key of its own, so a record changes only when
+One replica at a time keeps them: the one that wrote last, or another if that one has not for a while. Silence is stored
+as a moment on a clock that counts only HQ's presence. The clock has a key of its own, so a record changes only when
 somebody falls silent or is heard. While nobody is silent nothing is written.
 
 A record is only good for a start whose replay begins before it (replay.py), so it is written again when the store's
@@ -75,7 +75,7 @@ class Presence:
         self.reset()
 
     def reset(self) -> None:
-        """The store has a new history."""
+        """Forget all records: the store has a new history."""
         self._records: dict[str, storage_pb2.SilenceRecord] = {}
         self._kept = list[storage_pb2.SilenceRecord]()
         self._rows: dict[str, _Part] = {}
@@ -86,7 +86,7 @@ class Presence:
         self._base_s, self._base_at = 0.0, float("-inf")
 
     def observe(self, rest: str, value: bytes, version: int) -> None:
-        """A record came. Raises DecodeError."""
+        """Take in a record. Raises DecodeError."""
         if rest != _CLOCK:
             self._records[rest] = record = storage_pb2.SilenceRecord.FromString(value)
             self._rows[rest] = dict(rows_of(record))
@@ -98,7 +98,7 @@ class Presence:
             self._seen_at = self._clock.now()
 
     def start(self, because: str) -> None:
-        """All was read: begin to measure, with what is left of everybody's timeout."""
+        """Begin to measure, with what is left of everybody's timeout: all was read."""
         tracker, carried = self._tracker, Carried({}, {})
         self._base_at = self._clock.now()
         if tracker.replay is not None:
@@ -119,7 +119,7 @@ class Presence:
         return self._clock_record(_ms(self._now_s())).SerializeToString(), record.SerializeToString()
 
     def recall(self, kept: tuple[bytes, ...]) -> None:
-        """Take in what another process kept, of which the store has proven that it is of this history."""
+        """Take in what another process kept, after the store has proven that it is of this history."""
         if len(kept) == 2:
             clock = storage_pb2.PresenceRecord.FromString(kept[0])
             self._kept = [storage_pb2.SilenceRecord.FromString(kept[1])]
@@ -201,7 +201,7 @@ class Presence:
         )
 
     async def _parts(self) -> dict[str, _Part]:
-        """Who is silent now; with rows as they are stored where they differ by less than the clock is exact to."""
+        """Who is silent now; a row that differs from the stored one by less than a second stays as it is stored."""
         parts: dict[str, _Part] = {str(number): {} for number in range(_PARTS)}
         for number, (uid, of, row) in enumerate(self._silent_now(), 1):
             name = str(uid % _PARTS)

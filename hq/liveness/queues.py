@@ -1,6 +1,6 @@
 """Deadlines of those who report at intervals of their own: a queue for each pair of interval and timeout. Pure.
 
-The queue of the installation's own times is this object itself, so that those who have no others cost nothing more.
+The queue of the installation's own times is this object itself, so that reporters without their own cost nothing more.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hq.memory.record import LivenessPair
 
 
 class Queues(Deadlines[K]):
-    """Deadlines in several queues. What is asked of one key is asked of its queue: `of(key)`.
+    """Deadlines in several queues. For questions about one key ask its queue, `of(key)`.
 
     Attributes:
         others: the queues of other pairs.
@@ -44,7 +44,7 @@ class Queues(Deadlines[K]):
         queue.record_contact(key, now)
 
     def times_of(self, pair: LivenessPair | None) -> LivenessTimes:
-        """Times that apply to a reporter who was given these."""
+        """The times that apply to a reporter who was given this pair."""
         return self.times if pair is None else times_of(pair, self.times)
 
     def forget(self, key: K) -> None:
@@ -105,7 +105,7 @@ class Queues(Deadlines[K]):
         return (key for row in zip_longest(*each) for key in row if key is not None)
 
     def held_too_long(self, now: float, hold_s: float) -> Iterator[K]:
-        """Who expired by a timeout of its own so long ago that a hold of `hold_s` must not delay it any more."""
+        """Keys of timeouts below `hold_s` that expired a whole such timeout ago: a hold must not delay them longer."""
         short = [queue for queue in self.others.values() if queue.times.timeout_s < hold_s]
         return chain.from_iterable(queue.expired_keys(now, queue.times.timeout_s) for queue in short)
 

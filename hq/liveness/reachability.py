@@ -18,7 +18,7 @@ class SelfProbe:
 
     Attributes:
         is_shut: reports cannot come in, and that excuses silence.
-        is_spent: they could not for longer than may excuse silence: it is judged again, at a bounded rate.
+        is_spent: they could not for longer than may excuse silence, which is judged again, at a bounded rate.
         probed_at: when a probe last came in through the agents' listener, on the injected clock; None: nobody probes.
         used_s: for how long it has excused silence, which it may for one timeout.
         why: as a message, while it is shut or spent.
@@ -61,10 +61,10 @@ class SilenceClock(Protocol):
     """The clock that measures silence."""
 
     def away(self, since: float) -> None:
-        """HQ cannot hear; silence does not grow until `gap` says that it can again."""
+        """Let silence not grow, since HQ cannot hear, until `gap` says that it can again."""
 
     def gap(self, began: float, now: float, because: str) -> None:
-        """HQ was away from `began` until now, and everything since was replayed."""
+        """Postpone deadlines: HQ was away from `began` until now, and everything since was replayed."""
 
 
 class Reachability:

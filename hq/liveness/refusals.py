@@ -50,15 +50,16 @@ class Refusals:
     def __init__(self, cache: Cache, tracker: Tracker, clock: Clock) -> None:
         self._cache, self._tracker, self._clock = cache, tracker, clock
         self._nodes_of: OrderedDict[str, dict[str, None]] = OrderedDict()  # by address, of unauthenticated callers
-        self._looked_at: OrderedDict[str, float] = OrderedDict()  # nodes
-        # Since the last record: revisions, nodes with their revisions, and nodes refused while this replica loaded.
+        self._looked_at: OrderedDict[str, float] = OrderedDict()  # by node
+        # Refused since this replica's last record, for the next one: revisions, nodes with the revisions affected, and
+        # nodes refused while this replica loaded.
         self._revisions: dict[RevisionKey, Entry] = {}
         self._nodes: dict[str, list[RevisionKey]] = {}
         self._unjudged: set[str] = set()
         self.counted: Counter[str] = Counter()
 
     def heard_from(self, address: str, node: str) -> None:
-        """A report of this node came from an unauthenticated address."""
+        """Note that a report of this node came from an unauthenticated address."""
         known = self._nodes_of.get(address)
         if known is None:
             known = self._nodes_of[address] = {}
@@ -72,7 +73,7 @@ class Refusals:
         return list(self._nodes_of.get(address, ()))
 
     def report(self, report: service_pb2.ReportStatusRequest, reason: str) -> None:
-        """A report that was read; it counts if it comes from the current reporter."""
+        """Count a report that was read and refused, if it comes from the current reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
         # While this replica loads, no deadlines run here that would show whether the others must know.
@@ -86,14 +87,14 @@ class Refusals:
             self._revisions[RevisionKey(entry.traits.id, mark.id)] = entry
 
     def unread(self, nodes: Iterable[str], reason: str) -> None:
-        """One that was not read, from a caller who speaks for these nodes."""
+        """Count a report that was refused unread, from a caller who speaks for these nodes."""
         self.counted[reason] += 1
         for node in nodes:
             if keys := self.node(node):
                 self._nodes[node] = keys
 
     def revision(self, uid: int, revision_id: str) -> None:
-        """Another replica refused reports of this one."""
+        """Note that another replica refused reports of this revision."""
         entry = self._cache.by_uid(uid)
         mark = entry.mark(revision_id) if entry is not None else None
         if entry is not None and mark is not None:
@@ -116,7 +117,7 @@ class Refusals:
         return keys
 
     def many(self, for_s: float) -> None:
-        """Another replica refuses the reports of more nodes than it can name."""
+        """Note that another replica refuses the reports of more nodes than it can name."""
         self._tracker.many_refused_until = self._clock.now() + for_s
 
     def take_news(self) -> News:
@@ -165,7 +166,7 @@ class PublishedRefusals:
         self._every_s = min(_EVERY_S, timeout_s / 10)
 
     def observe(self, replica: str, value: bytes) -> None:
-        """A record came through the watch. Raises DecodeError."""
+        """Take in a replica's record from the watch. Raises DecodeError."""
         if replica == self._replica:
             return
         record = storage_pb2.HearingRecord.FromString(value)

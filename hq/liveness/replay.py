@@ -1,8 +1,8 @@
 """Silence as a start reads it from the store, before it measures any itself. Pure.
 
-A start reads the store as it was a few minutes ago and replays what came since. A record of silence counts for what
-nothing was reported of in that replay, and only if the replay began before the record was made: reports are not kept,
-so what was reported before it began cannot be seen.
+A start reads the store as it was a few minutes ago and replays what came since. A record of silence counts for a
+revision or agent without a report in that replay, and only if the replay began before the record was made: reports are
+not kept, so earlier ones cannot be seen.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ class Replay:
         self._orders: dict[str, int] = {}
 
     def restart(self, version: int) -> None:
-        """Everything was read as of this version."""
+        """Begin again: everything was read as of this version."""
         self.began_at = self.version = version
         self._reports.clear()
         self._orders.clear()
 
     def record_report(self, entry: Entry, mark: Mark) -> None:
-        """A report of a revision."""
+        """Note a report of a revision."""
         self._reports[entry.traits.uid, mark.id] = self.version
 
     def observe(self, event: Event) -> None:
-        """An instance changed."""
+        """Note the reports that a change of an instance shows."""
         if event.after is None:
             return
         before = event.before
@@ -58,7 +58,7 @@ class Replay:
                 self.record_report(event.after, mark)
 
     def record_order(self, node: str) -> None:
-        """Planned work on a node began, or was said to be over."""
+        """Note that planned work on a node began, or was said to be over."""
         self._orders[node] = self.version
 
     def carry_silences(
@@ -104,7 +104,7 @@ _NO_ROW: tuple[Silence | None, int] = None, 0
 
 
 class SilenceRow(NamedTuple):
-    """One deadline in a record: when it was heard last on the clock of presence, and refused for how long before."""
+    """One silence in a record: when it began, on the clock of presence, and how long reports were refused before."""
 
     heard_ms: int
     refused_ms: int

@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 _TRIES = 20
 _MOST = 5 * MAX_WRITES  # expiries after one knock, which may take as long as the interval between heartbeat batches
-_SPENT_PATIENCE_S = 0.5  # a batch that hangs would take seconds, in which expiries are to go ahead
+_SPENT_PATIENCE_S = 0.5  # expiries are to go ahead, and a batch that hangs would take seconds
 _OVERTAKEN = 2  # tries per pass that heartbeats may spoil; then expiries take two steps, which heartbeats cannot spoil
 
 
@@ -108,7 +108,7 @@ class Sweep:
         return expired
 
     async def _knock(self) -> None:
-        """A fence on the path of heartbeats: while that is closed, nobody's silence means anything.
+        """Put a fence on the path of heartbeats: while the path is closed, nobody's silence means anything.
 
         Raises ServiceError. A path that has been closed for longer than may excuse silence is no longer waited for.
         """

@@ -59,7 +59,7 @@ class Tracker:
         self.expiries = self.recoveries = self.agents_silenced = 0
 
     def reset(self) -> None:
-        """Another history, or a new listing: what was heard is unknown."""
+        """Forget what was heard: the history is another one, or a new listing follows."""
         for deadlines in self._all():
             deadlines.clear()
         self._expired.clear()
@@ -105,12 +105,12 @@ class Tracker:
         return self.agents.present_s(since, self._clock.now())
 
     def away(self, since: float) -> None:
-        """HQ cannot hear; see Deadlines.away."""
+        """Let silence not grow: HQ cannot hear; see Deadlines.away."""
         for deadlines in self._all():
             deadlines.away(since)
 
     def gap(self, began: float, now: float, because: str) -> None:
-        """HQ was away; see Deadlines.gap."""
+        """Postpone deadlines: HQ was away; see Deadlines.gap."""
         for deadlines in self._all():
             deadlines.gap(began, now, because)
 
@@ -135,7 +135,7 @@ class Tracker:
                 deadlines.assume(now)
 
     def observe(self, event: Event) -> None:
-        """An instance changed."""
+        """Follow a change of an instance."""
         before, after = event.before, event.after
         known = {mark.id: mark for mark in before.marks} if before else {}
         if before and (after is None or after.traits.uid != before.traits.uid):
@@ -148,7 +148,7 @@ class Tracker:
         self._observe_agent(before, after)
 
     def _observe_agent(self, before: Entry | None, after: Entry | None) -> None:
-        """Whether an agent is heard of an instance, whatever it reports."""
+        """Follow whether an agent of the instance is heard, whatever it reports."""
         if before and (after is None or after.traits.uid != before.traits.uid):
             self._forget_agent(before.traits.id)
             before = None
@@ -176,7 +176,7 @@ class Tracker:
             self._hear_agent(after, now)
 
     def heartbeat(self, entry: Entry, mark: Mark, now: float) -> None:
-        """A heartbeat was current."""
+        """Take in a heartbeat that was current."""
         if self.replay is not None:
             self.replay.record_report(entry, mark)
             return
@@ -190,7 +190,7 @@ class Tracker:
                 self._hear_agent(entry, now)
 
     def record_refusal(self, entry: Entry, mark: Mark) -> None:
-        """A report of this revision was refused for a reason of HQ's own."""
+        """Note that a report of this revision was refused for a reason of HQ's own."""
         if entry.traits.node in self._suspended:
             return
         now = self._clock.now()

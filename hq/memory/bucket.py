@@ -34,7 +34,7 @@ class Bucket:
 
     @classmethod
     def of(cls, entry: Entry) -> Bucket:
-        """One that holds this instance."""
+        """A bucket that holds this instance."""
         bucket = cls()
         bucket._blocks, bucket._size = [[entry]], 1
         return bucket
@@ -92,7 +92,7 @@ class Bucket:
             del self._blocks[at]
 
     def lend(self, after: str = "") -> list[Block]:
-        """All with greater ids, as they stand now, in order of ids."""
+        """All instances with greater ids, as they stand now, in order of ids."""
         blocks = self._blocks
         if len(blocks) == 1 and not after:
             if type(blocks[0]) is list:

@@ -60,11 +60,11 @@ class Cache:
         self._indexes = Indexes(self._listing_bytes)
         self.listing = self._indexes.listing
         self._secrets: dict[str, Record] = {}
-        self._orphans: dict[str, Status] = {}  # whose spec is missing or in quarantine
+        self._orphans: dict[str, Status] = {}  # statuses whose spec is missing or in quarantine
         # Of a listing: specs whose status is still to come, so that most instances are made once, not twice.
         self._halves: dict[str, Record] = {}
         self.removed = Removed()
-        self._unfiled: list[Entry] = []  # new ones, until this part of the listing is complete
+        self._unfiled: list[Entry] = []  # new entries, indexed when this part of the listing is complete
         self._decoder = RecordDecoder(self.quarantine)
 
     def __len__(self) -> int:
@@ -126,7 +126,7 @@ class Cache:
         return spec.version if spec else entry.version if entry else 0, status.version if status else status_at
 
     def stored_version(self, kind: str, instance_id: str) -> int | None:
-        """The version of one record in the store; 0: there is none; None: it is of no instance."""
+        """The version of one record in the store; 0: there is none; None: such a record belongs to no instance."""
         if kind == k.SECRETS:
             secrets = self._secrets.get(instance_id)
             return secrets.modified if secrets else 0

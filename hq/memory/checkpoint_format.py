@@ -2,8 +2,8 @@
 
 A file is a line that says which versions can read it, a random word, then blocks: each is its length, a digest of it
 and of all before it, and plain tuples encoded by `marshal`. The first block is the head, then come instances in order
-of ids, then the history that watches resume from. Losing it costs only time; secrets are left out. Whether its contents
-still hold is decided elsewhere: `store/kept.py` asks the store.
+of ids, then the history that watches resume from. To lose the file costs only time; secrets are left out. Whether its
+contents still hold is decided elsewhere: `store/kept.py` asks the store.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from hq.memory.history import WatchedEvent
 from hq.memory.record import Mark, Traits
 from store.kept import Footing
 
-_FORMAT: Final = 2  # of what Entry.kept returns: increase it when the meaning of a field changes
+_FORMAT: Final = 2  # of what `as_tuple` returns: increase it when the meaning of a field changes
 _KEPT: Final = (Traits._fields, Mark.__slots__, Entry.__slots__, WatchedEvent.__slots__, Shape._fields, Footing._fields)
 # marshal writes for its own version of Python.
 _LINE: Final = b"hq checkpoint %d %s %s\n" % (
@@ -73,7 +73,7 @@ class CheckpointWriter:
         self.add((*head[:3], tuple(head.footing), *head[4:]))
 
     def add(self, block: Any) -> None:
-        """Add what `kept` returned for the next instances, in order of ids; then for the steps of the history."""
+        """Add what `as_tuple` returned for the next instances, in order of ids; then for the steps of the history."""
         data = marshal.dumps(block)
         self._last = _digest(self._last, data)
         self._file.write(_BLOCK.pack(len(data), self._last))
@@ -118,7 +118,7 @@ class CheckpointReader:
         if len(data) != size or _digest(self._last, data) != digest:  # before anything is made of it
             raise Damaged("a digest in it does not match")
         self._last = digest
-        return marshal.loads(data)  # nosec B302  # nobody else may write the file: see who opened it
+        return marshal.loads(data)  # nosec B302  # nobody else can write the file: its opener checked
 
 
 @contextmanager

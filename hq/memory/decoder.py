@@ -23,7 +23,7 @@ _SHOWN_AT_MOST = 100
 
 
 class Quarantined(NamedTuple):
-    """One record.
+    """One record in quarantine.
 
     Attributes:
         kind, rest: its key below the prefix, e.g. "spec" and the instance id.
@@ -42,7 +42,7 @@ class Quarantine:
     """The records in quarantine, by key. A delete or a good overwrite lets a record go.
 
     Attributes:
-        changes: how many there were: while it is the same, so is all of this.
+        changes: counts up at each change: while it is the same, so is the quarantine.
     """
 
     def __init__(self) -> None:
@@ -118,7 +118,7 @@ class RecordDecoder:
     def spec(self, instance_id: str, change: KeyChange | None, *, shown: int) -> NewSpec:
         """The spec after a change of its record; None if it was deleted, or recreated and unreadable.
 
-        `shown`: where the record was created whose state is being served; 0: none is. A deletion may have been missed.
+        `shown`: the create revision of the record whose state is served; 0: none is. It tells if a deletion was missed.
         """
         if change is None:
             return SAME
@@ -134,7 +134,7 @@ class RecordDecoder:
             return SAME if is_older else None
 
     def status(self, instance_id: str, change: KeyChange | None, *, shown: bool) -> NewStatus:
-        """Likewise for the status; NO_STATUS if it was deleted."""
+        """The status after a change of its record; NO_STATUS if it was deleted."""
         if change is None:
             return SAME
         self._quarantine.release(k.STATUS, instance_id)

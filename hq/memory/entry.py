@@ -26,7 +26,7 @@ class Entry:
         request_id: of the creation.
         agent: the encoded field of the status that says whether an agent is heard.
         fresh_frame: the frame, if no heartbeat came since it was spliced. Lists are read from it; see `frames_of`.
-        home: the lists it is in, void when it is heard; None while it is in no cache.
+        home: the cached lists that it is in, void after its next heartbeat; None while it is in no cache.
     """
 
     __slots__ = (
@@ -196,7 +196,7 @@ class Entry:
         return tuple(self.traits), marks, *versions, self.request_id, shape, self._frame, is_fresh, self.agent
 
     def recall(self, kept: tuple[Any, ...], pool: Pool) -> Entry:
-        """Become the entry that `kept` was called on, perhaps in another process. Call it on a bare `Entry.__new__`."""
+        """Become the entry that `as_tuple` described, perhaps in another process. Call it on a bare `Entry.__new__`."""
         (
             traits,
             marks,
@@ -296,8 +296,8 @@ _NOT_SILENT = (frames.AGENT_HEARD, frames.AGENT_UNKNOWN)
 def holds(silence: storage_pb2.AgentSilence, marks: Sequence[Mark | storage_pb2.RevisionMark]) -> bool:
     """Whether a stored judgement of silence is about the reports that are stored.
 
-    It voided their digests. A report that came since has one, even where it is the very report that was judged, once
-    more. A replica of a version that does not know the judgement may have stored it beside that.
+    The judgement voided their digests. A report that came since has a digest, even if it repeats the judged one; a
+    replica of an older version, which does not know the judgement, may have stored that report beside it.
     """
     is_heard = any([mark.ready or mark.digest for mark in marks])  # noqa: C419  # as above
     return not is_heard and list(silence.judged) == judged_of(marks)

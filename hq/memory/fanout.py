@@ -75,7 +75,7 @@ class Fanout:
         return watcher
 
     def on_snapshot_sent(self, watcher: Watcher) -> None:
-        """Its snapshot is sent."""
+        """Note that a watcher's snapshot is sent."""
         self._snapshots.pop(watcher, None)
 
     def unsubscribe(self, query: Query, watcher: Watcher) -> None:
@@ -102,7 +102,7 @@ class Fanout:
             self._relieve()
 
     def forget(self, version: int) -> None:
-        """The history before this version is gone: a snapshot from then would keep alive memory that nothing bounds."""
+        """Break watches whose snapshot is older than this version: it would keep alive memory that nothing bounds."""
         while self._snapshots:
             watcher, since = next(iter(self._snapshots.items()))
             if since >= version:

@@ -41,7 +41,7 @@ class WatchedEvent:
         return self.version, self.id, before, after, self.put
 
     def recall(self, kept: tuple[Any, ...]) -> WatchedEvent:
-        """Become the event that `kept` was called on, in another process. Call it on a bare `WatchedEvent.__new__`."""
+        """Become the event that `as_tuple` described, in another process. Call it on a bare `WatchedEvent.__new__`."""
         self.version, self.id, before, after, self.put = kept
         self.before = Traits(*before) if before is not None else None
         self.after = Traits(*after) if after is not None else None
@@ -81,7 +81,7 @@ class VersionEvents(NamedTuple):
 
 
 def steps_from_tuples(kept: Iterable[tuple[Any, ...]]) -> list[VersionEvents]:
-    """The steps that History.kept returned, in another process."""
+    """The steps that `History.step_tuples` described, in another process."""
     new = WatchedEvent.__new__
     return [VersionEvents(version, [new(WatchedEvent).recall(event) for event in events]) for version, events in kept]
 

@@ -84,7 +84,7 @@ class JoinedList:
 
 
 class ServiceListCache:
-    """Encoded lists of one service. Each of its entries refers to it, to invalidate it: heartbeats come by uid.
+    """Encoded lists of one service. Its entries refer to this cache, so that heartbeats, by uid, can invalidate it.
 
     Attributes:
         listings: replaced by a new dictionary at each change, so that a list being made can tell if it is outdated.

@@ -33,7 +33,7 @@ class LabelRule(NamedTuple):
     """A condition on one label.
 
     Attributes:
-        is_one_of: it must have one of `values`; else none of them, or be absent.
+        is_one_of: the label must have one of `values`; else none of them, or be absent.
         values: rising; empty: any value.
     """
 
@@ -46,7 +46,7 @@ class LabelRule(NamedTuple):
         return has_it is self.is_one_of
 
     def _names(self, value: str) -> bool:
-        """There may be thousands, and an instance may be compared for each watch."""
+        """Whether `values` has this one. Bisected: there may be thousands, and each watch may compare an instance."""
         place = bisect_left(self.values, value)
         return place < len(self.values) and self.values[place] == value
 

@@ -76,7 +76,7 @@ def pair_of(spec: instance_pb2.InstanceSpec) -> LivenessPair | None:
 
 
 def liveness_pair(kept: tuple[int, int] | None, pool: Pool) -> LivenessPair | None:
-    """Equal ones are the same. None where a record holds what nobody could be judged by."""
+    """The pair, one object for equal ones; None if nobody could be judged by what the record holds."""
     if kept is None or kept[0] <= 0 or kept[1] <= 0:
         return None
     known: LivenessPair = pool.setdefault(kept, kept)
@@ -84,7 +84,7 @@ def liveness_pair(kept: tuple[int, int] | None, pool: Pool) -> LivenessPair | No
 
 
 def _labels(labels: tuple[tuple[str, str], ...], pool: Pool) -> tuple[tuple[str, str], ...]:
-    """Equal label sets are kept once. Of a set that is unlike any other, at least its keys and common pairs are."""
+    """The labels, shared with equal sets; a set unlike any other still shares its keys and common pairs."""
     known: tuple[tuple[str, str], ...] | None = pool.get(labels)
     if known is not None or not labels:
         return known or labels
@@ -108,7 +108,7 @@ class Mark:
     Attributes:
         digest: of the report stored last, without its sequence; 0: none, so that the next report is written.
         heard_ms: wall time of the last report or heartbeat, display only; 0: never.
-        liveness: what the reporter was given when it began; None: the times of the installation.
+        liveness: the times that the reporter was given when it began; None: those of the installation.
     """
 
     __slots__ = ("digest", "expired", "heard_by", "heard_ms", "id", "incarnation", "liveness", "ready", "sequence")
@@ -130,7 +130,7 @@ class Mark:
         return self.incarnation, self.sequence
 
     def is_newer(self, old: Mark) -> bool:
-        """Whether a report was written since. If HQ had voided the last one, it may be the very same one, repeated."""
+        """Whether a report was written since; after HQ voided the last one, that may be the same report, repeated."""
         return self.report() != old.report() or bool(self.digest and not old.digest)
 
     def recall(self, before: Mark | None) -> None:
@@ -145,7 +145,7 @@ class Mark:
 
     @classmethod
     def from_tuple(cls, kept: tuple[Any, ...], pool: Pool) -> Mark:
-        """The mark that `kept` was called on, perhaps in another process."""
+        """The mark that `as_tuple` described, perhaps in another process."""
         mark = cls.__new__(cls)
         name, mark.ready, mark.expired, mark.heard_ms, by, mark.incarnation, mark.sequence, mark.digest, liveness = kept
         mark.liveness = liveness_pair(liveness, pool) if liveness else None
@@ -218,7 +218,7 @@ def decode_traits(instance_id: str, record: storage_pb2.SpecRecord, pool: Pool, 
 
 
 def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
-    """Raises Undecodable; also if a descriptor in it cannot be."""
+    """Raises Undecodable; also if a descriptor in it cannot be decoded."""
     try:
         record = storage_pb2.SecretsRecord.FromString(value)
         for revision in record.revision:
@@ -230,7 +230,7 @@ def decode_secrets(value: bytes) -> storage_pb2.SecretsRecord:
 
 
 def decode_status(value: bytes, modified: int) -> Status:
-    """Raises Undecodable; also if the status itself, which is otherwise served unseen, cannot be."""
+    """Raises Undecodable; also if the status itself, which is otherwise served unseen, cannot be decoded."""
     try:
         record = storage_pb2.StatusRecord.FromString(value)
         instance_pb2.InstanceStatus.FromString(record.status)

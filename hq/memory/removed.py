@@ -10,7 +10,7 @@ _MOST: Final = 4_096
 
 
 class Removed:
-    """The most recent ones. A repeated creation must not bring back what somebody has deleted since."""
+    """The most recently deleted instances: a repeated creation must not bring back what was deleted since."""
 
     def __init__(self) -> None:
         self._entries: dict[tuple[str, str], Entry] = {}  # by id and request id, oldest first

@@ -78,7 +78,7 @@ class StatusDraft:
         )
 
     def report(self, report: instance_pb2.RevisionStatus, heard: ReportReceipt, report_digest: int) -> None:
-        """An agent's report replaces the status of its revision."""
+        """Replace the status of a revision by an agent's report."""
         old = self._revision(report.id)
         mark = self._marks[report.id]
         recovered = mark.expired and report.ready.status == _TRUE
@@ -102,7 +102,7 @@ class StatusDraft:
     def begin(
         self, revision_id: str, incarnation: int, heard: ReportReceipt, liveness: LivenessPair | None = None
     ) -> None:
-        """A new reporter takes over a revision; its next report is written, whatever it says.
+        """Let a new reporter take over a revision; its next report is written, whatever it says.
 
         It is judged by `liveness`, whatever the spec says later; None: as the installation is set.
         """
@@ -113,7 +113,7 @@ class StatusDraft:
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
 
     def void(self, revision_id: str) -> None:
-        """The next report of a revision is written whatever it says: until then none is a heartbeat of this record."""
+        """Have the next report of a revision written, whatever it says: before that none is a mere heartbeat."""
         if revision_id in self._marks:
             self._marks[revision_id].digest = 0
 
@@ -140,7 +140,7 @@ class StatusDraft:
     def expire(
         self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False
     ) -> None:
-        """HQ marks a revision not ready because it got no reports of it, or only such that it had to refuse."""
+        """Mark a revision not ready: HQ got no reports of it, or had to refuse all."""
         silence_s = receipt.silence.seconds
         refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
         condition = instance_pb2.Condition(
@@ -155,7 +155,7 @@ class StatusDraft:
         mark.ready, mark.expired, mark.digest = False, True, 0
 
     def silence_agent(self, reason: str, message: str, receipt: instance_pb2.Receipt, wall_ms: int) -> None:
-        """HQ judges that no agent of this instance is heard. Whatever one reports next is written as a status."""
+        """Record that no agent of this instance is heard. The next report is written as a status, whatever it says."""
         condition = instance_pb2.Condition(status=_FALSE, reason=reason, message=message, receipt=receipt)
         condition.last_transition_time.FromMilliseconds(wall_ms)
         marks = [self._marks[revision.id] for revision in self._status.revision]
@@ -171,7 +171,7 @@ class StatusDraft:
         return self._status.revision.add(id=revision_id)
 
     def _sum_up(self, wall_ms: int) -> None:
-        """The instance's own condition, from its revisions."""
+        """Set the instance's own condition, from its revisions."""
         new = _summary(self._status.revision)
         _carry_transition(self._status.ready, new, wall_ms)
         self._status.ready.CopyFrom(new)

@@ -29,7 +29,7 @@ class Waiters:
                 self._forget_one()
 
     def on_version_reached(self, version: int) -> None:
-        """All who wait for this version or an older one may go on."""
+        """Wake all who wait for this version or an older one."""
         while self._heap and self._heap[0][0] <= version:
             future = heapq.heappop(self._heap)[2]
             if future.done():
@@ -38,7 +38,7 @@ class Waiters:
                 future.set_result(None)
 
     def fail(self, error: Exception) -> None:
-        """No version will come: everyone gets the error."""
+        """Give everyone the error: no version will come."""
         heap, self._heap, self._gone = self._heap, [], 0
         for _, _, future in heap:
             if not future.done():

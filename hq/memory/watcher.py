@@ -39,12 +39,12 @@ class Backlog:
         self.size_bytes = 0
 
     def hold(self, delivery: Delivery) -> None:
-        """One more watcher has it in its queue."""
+        """Count one more watcher that has the delivery in its queue."""
         self.size_bytes += _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
         delivery.holders += 1
 
     def release(self, deliveries: Sequence[Delivery]) -> None:
-        """One watcher no longer has them in its queue."""
+        """Count one watcher less that has these in its queue."""
         for delivery in deliveries:
             delivery.holders -= 1
             self.size_bytes -= _PLACE_BYTES if delivery.holders else _PLACE_BYTES + delivery.held_bytes
@@ -78,7 +78,7 @@ class Alarm:
             self._timer = loop.call_later(left_s, self._ring, loop)
 
     def unset(self, watcher: Watcher) -> None:
-        """It waits no longer."""
+        """Do not ring for a watcher any more."""
         self._waiting.pop(watcher, None)
         if not self._waiting and self._timer is not None:
             self._timer.cancel()

@@ -41,7 +41,7 @@ class Workers:
         self.restarts = 0
 
     async def run(self) -> int:
-        """Until SIGTERM or SIGINT, or until a worker will not stay up; return the exit code."""
+        """Run the workers until SIGTERM or SIGINT, or until one will not stay up; return the exit code."""
         when_told_to_stop(self._stopping.set)
         keeping = [asyncio.create_task(self._keep(index)) for index in range(len(self._commands))]
         await self._stopping.wait()
@@ -99,7 +99,7 @@ class Ports:
         self._held = ExitStack()
 
     def hold(self, address: str) -> str:
-        """The address with its port, which matters for port 0.
+        """Reserve an address; return it with the port that was taken for port 0.
 
         Raises:
             OSError: it is in use.

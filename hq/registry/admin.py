@@ -66,7 +66,7 @@ class Admin:
         return state
 
     async def confirm_epoch(self, epoch: str, by: str, reason: str, deadline: float) -> admin_pb2.EpochState:
-        """Confirm that this epoch's contents are complete. Raises EpochChanged: it is over."""
+        """Confirm that this epoch's contents are complete. Raises EpochChanged: that epoch is over."""
         self._r.loading.check()
         if epoch != self._r.cache.epoch:
             raise EpochChanged(epoch, self._r.cache.epoch, "nothing was confirmed; `hqctl epoch status` shows it")

@@ -43,13 +43,13 @@ class Apply:
         permit: Permit = anything,
         service: str = "",
     ) -> list[AppliedItem]:
-        """One result per instance, in order; they do not wait for each other.
+        """Write each instance by itself; return one result per instance, in order.
 
-        `service`: an item of another one is not written; empty: not compared.
+        `service`: an instance of another service is not written; empty: not compared.
 
         Raises:
-            PermissionDenied: one of them may not be written, so none is. One that becomes so while the others are being
-                written fails alone.
+            PermissionDenied: one instance may not be written, so none is. One that may not be any more when its turn
+                comes fails alone.
         """
         for instance in instances:
             permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)

@@ -21,7 +21,7 @@ class NodeReports(Reports):
     async def begin_many(
         self, asked: list[service_pb2.BeginReportingRequest], deadline: float
     ) -> list[ReporterGrant | ServiceError]:
-        """Begin each for itself. Those of one instance are one write; all share fences and transactions."""
+        """Begin each revision by itself. Those of one instance are one write; all share fences and transactions."""
         found: dict[int, ReporterGrant | ServiceError] = {}
         groups: dict[tuple[str, str], dict[str, int]] = {}
         for i, item in enumerate(asked):

@@ -77,7 +77,7 @@ def new_draft(instance: instance_pb2.Instance, uid: int, cluster: str, wall_ms: 
 
 
 def updated_draft(old: InstanceDraft, new: instance_pb2.Instance, mask: Sequence[str] | None) -> InstanceDraft:
-    """The parts that the mask names, replaced; without a mask as UpdateInstanceRequest says.
+    """The draft with the parts replaced that the mask names; no mask means what UpdateInstanceRequest says.
 
     Raises:
         InvalidRequest: the mask names something that cannot be written.
@@ -115,7 +115,7 @@ def _update_spec(spec: instance_pb2.InstanceSpec, new: instance_pb2.InstanceSpec
 
 
 def with_revision(old: InstanceDraft, revision: instance_pb2.InstanceRevision, *, clear_secrets: bool) -> InstanceDraft:
-    """One revision added or replaced; if its target is READY, any other READY one becomes INSTALLED."""
+    """The draft with this revision added or replaced; if its target is READY, any other READY one becomes INSTALLED."""
     draft = old.copy()
     revisions = list(draft.spec.revision)
     if revision.target == _READY:
@@ -149,7 +149,7 @@ def same(a: InstanceDraft, b: InstanceDraft) -> bool:
 
 
 def secrets_of(value: bytes | None) -> Secrets:
-    """Raises StoreUnavailable: the record is broken."""
+    """Decode a secrets record. Raises StoreUnavailable: it is broken."""
     try:
         record = decode_secrets(value) if value else storage_pb2.SecretsRecord()
     except Undecodable as error:
@@ -161,7 +161,7 @@ def secrets_of(value: bytes | None) -> Secrets:
 
 
 def encode_secrets(secrets: Secrets, write_id: int) -> bytes:
-    """Empty if there are none."""
+    """The secrets record, encoded; empty if there are no secrets."""
     if not secrets:
         return b""
     revisions = [storage_pb2.RevisionSecrets(id=i, descriptor=d) for i, d in sorted(secrets.items())]
@@ -237,12 +237,12 @@ class WritePlan(NamedTuple):
 
 
 def creation(draft: InstanceDraft, request_id: str, wall_ms: int) -> WritePlan:
-    """A new instance comes with an empty status."""
+    """Plan the records of a new instance; its status is empty."""
     return WritePlan(draft, statuses.empty_record(draft.meta.uid, 0, wall_ms), request_id)
 
 
 def change(entry: Entry, old: InstanceDraft, new: InstanceDraft, wall_ms: int, epoch_at: int) -> WritePlan:
-    """The status is rewritten with the spec where one would contradict the other."""
+    """Plan a change of the spec; the status is rewritten with it where it would contradict it."""
     new.meta.modification_time.FromMilliseconds(wall_ms)
     moved = new.spec.node_name != old.spec.node_name
     if not moved and not has_dropped_revision(old.revision_ids(), new.revision_ids()):

@@ -17,7 +17,7 @@ from hqpb.v1 import instance_pb2, service_pb2
 from serving.clock import Clock
 
 _WORDS = {1: "ready", 2: "not ready"}
-_NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED  # it is not in the spec
+_NO_TARGET = instance_pb2.REVISION_TARGET_UNSPECIFIED  # the revision is not in the spec
 _INSTALLED = instance_pb2.REVISION_TARGET_INSTALLED
 
 
@@ -30,7 +30,7 @@ class Explain:
     async def explain(
         self, instance_id: str, deadline: float | None, sees: Sees = sees_all
     ) -> service_pb2.ExplainInstanceResponse:
-        """Raises NotFound or OutOfReach, after a fence."""
+        """Explain why an instance is ready or not. Raises NotFound or OutOfReach, after a fence."""
         entry, source = await self._reads.get(instance_id, service_pb2.ReadOptions(), deadline, sees)
         instance = entry.instance()
         answer = service_pb2.ExplainInstanceResponse(

@@ -126,7 +126,7 @@ class Preconditions:
         await self._wait_for(max(conflict.modified.values()), deadline)
 
     async def _permitted_entry(self, entry: Entry, permit: Permit) -> Entry:
-        """The instance as it is when the permit allows it. Raises OutOfReach."""
+        """The instance, or what it has become after a fence if the permit refuses this state. Raises OutOfReach."""
         try:
             check_entry(permit, entry)
         except OutOfReach:  # it may have become the caller's a moment ago
@@ -139,7 +139,7 @@ class Preconditions:
         return entry
 
     def _check_service(self, entry: Entry, demanded: Precondition) -> None:
-        """Call where the write compares the version of this very entry."""
+        """Raises WrongService. Call it where the write compares the version of this very entry."""
         is_readable = not self._cache.is_unreadable(entry.traits.id)
         if demanded.service and not (is_readable and demanded.service == entry.traits.service):
             raise WrongService(entry.traits.id, demanded.service, readable=is_readable)

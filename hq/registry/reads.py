@@ -36,7 +36,7 @@ class PageBuilder:
 
     Attributes:
         entries: what it holds so far, in order of ids.
-        frames: their frames, joined into pieces of any number.
+        frames: their frames, joined into pieces of any number of frames.
     """
 
     __slots__ = ("_room", "_room_bytes", "entries", "frames")
@@ -87,7 +87,7 @@ class Found(NamedTuple):
     """A page of instances, in order of ids.
 
     Attributes:
-        frames: their frames, joined into pieces of any number; none where `listing` has them.
+        frames: their frames, joined into pieces of any number of frames; none where `listing` has them.
         next_page_token: empty on the last page.
         listing: the kept list that holds all of this, if there is one.
     """
@@ -100,9 +100,9 @@ class Found(NamedTuple):
 
 
 class GroupCount(NamedTuple):
-    """One group. `unknown`: nobody has reported them yet; the rest of `total` is not ready.
+    """The numbers of instances in one group; those neither ready nor unknown are not ready.
 
-    `not_wanted`: those of the ones not ready that need not be; unknown ones may be among them.
+    `unknown`: nobody has reported them yet. `not_wanted`: they are not ready, or unknown, and need not be ready.
     """
 
     key: str
@@ -144,7 +144,7 @@ class Reads:
     async def get(
         self, instance_id: str, read: service_pb2.ReadOptions, deadline: float | None, sees: Sees = sees_all
     ) -> tuple[Entry, Source]:
-        """What the caller does not see is, in words and in time, as what is not there.
+        """An instance that the caller may not see is answered, in words and in time, like one that does not exist.
 
         Raises:
             NotFound, OutOfReach: final, after a fence.
@@ -198,7 +198,7 @@ class Reads:
     ) -> Found:
         """Raises InvalidRequest for a token of another filter, EpochChanged, and what `wait_until_fresh` raises.
 
-        `sees`: what the caller may be shown; pages are of these alone, as the token says where a page ended.
+        `sees`: what the caller may be shown. Pages hold only that, since a token says at which id its page ended.
         """
         if not self._freshness.is_fresh_for(read):
             await self._freshness.wait_until_fresh(read, deadline)
@@ -224,9 +224,9 @@ class Reads:
     async def count(
         self, query: Query, group_by: int, read: service_pb2.ReadOptions, deadline: float | None
     ) -> tuple[list[GroupCount], Source]:
-        """Ordered by key; one group if none is asked for. By revision, an instance counts once for each of its own.
+        """Counts by key, in order; one group if none is asked for. By revision, an instance counts once for each.
 
-        By reason, only what is not ready counts.
+        By reason, only instances that are not ready count.
         """
         await self._freshness.wait_until_fresh(read, deadline)
         source = self._freshness.source()
@@ -306,13 +306,13 @@ class GroupTally:
         self._not_wanted.update([key_of(entry.traits) for entry in portion if entry.reason() == NOT_WANTED])
 
     def by(self, key_of: Callable[[Traits], str], portion: Sequence[Entry]) -> None:
-        """Count each once."""
+        """Count each instance once."""
         self.total.update([key_of(entry.traits) for entry in portion])
         self._ready.update([key_of(entry.traits) for entry in portion if entry.traits.ready])
         self._unready(key_of, [entry for entry in portion if not entry.traits.ready])
 
     def by_reason(self, portion: Sequence[Entry]) -> None:
-        """Count each once; none of them is ready."""
+        """Count each instance once; none of them is ready."""
         reasons = [entry.reason() for entry in portion]
         self.total.update(reasons)
         self._not_wanted.update([reason for reason in reasons if reason == NOT_WANTED])

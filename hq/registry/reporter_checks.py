@@ -16,7 +16,7 @@ def of_epoch(error: ServiceError, epoch: str) -> ServiceError:
 
 
 def not_on(entry: Entry, node: str) -> WrongNode:
-    """The instance is not on that node. Where it is, the error does not say: not every caller may read that."""
+    """The error that the instance is not on that node. It does not say where: not every caller may read that."""
     reporter = node or "none given"
     where = f"is not on the reporter's node ({reporter})"
     if not entry.traits.node:

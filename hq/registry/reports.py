@@ -189,7 +189,7 @@ class Reports:
             entry = self._admitted_entry(report, digest)
             clean_report(report.revision)
             if report.revision.spec_version == entry.version:
-                # It changes something, and its agent has acted on the current spec: its containers must be in there.
+                # Not a heartbeat, and its agent has acted on the current spec: its containers must be in that spec.
                 wanted = next((r for r in entry.spec().revision if r.id == report.revision.id), None)
                 check_report(report, field, wanted)
         except ServiceError as error:
@@ -201,7 +201,7 @@ class Reports:
         return self._r.cache.quarantine.get(STATUS, entry.traits.id) is None
 
     def _admitted_entry(self, report: service_pb2.ReportStatusRequest, digest: int) -> Entry:
-        """The instance that the report is of. Raises what makes the reporter stop, with the epoch that says so."""
+        """The instance that is reported. Raises what makes the reporter stop, with the epoch in which that holds."""
         try:
             return self._admitted_by(self._r.cache.get(report.instance_id), report, digest)
         except (Stop, NotFound) as error:
@@ -217,7 +217,7 @@ class Reports:
             raise NotBegun(subject(report), "reporting of this revision has not begun: call BeginReporting first")
         check_turn(report, mark, digest)
         if digest == mark.digest and mark.liveness != entry.traits.liveness:
-            # Only of heartbeats, which come spread over the old interval; news is taken first.
+            # Demanded only on heartbeats, which are spread over the old interval; a report with news is taken first.
             raise NotBegun(subject(report), "its liveness settings have changed: call BeginReporting again")
         return entry
 
@@ -235,7 +235,7 @@ class Reports:
         return entry
 
     def _of_agent(self, error: ServiceError, node: str, instance_id: str) -> ServiceError:
-        """The refusal with its epoch: an agent that reports what is not there may know another history of the store."""
+        """The refusal with its epoch. Notes instances unknown to the store: the agent may know another history."""
         if isinstance(error, NotFound):
             self._r.trust.strangers.record_report(node, instance_id, self._r.clock.now())
         return of_epoch(error, self._r.cache.epoch)

@@ -20,7 +20,7 @@ from store.fence import Fence
 _WAIT_S = 2.0
 _KEPT_S = 0.005
 NO_DEMANDS: Final = service_pb2.ReadOptions()
-"""One for all who demand nothing: it is kept with each request that is remembered."""
+"""One object for all who demand nothing: every remembered request keeps its options."""
 
 
 class Source(NamedTuple):

@@ -45,7 +45,7 @@ def bookmarks(source: Source, tokens: Iterable[bytes]) -> list[bytes]:
 
 
 def in_messages(snapshot: Iterator[Sequence[Entry]]) -> Iterator[list[bytes]]:
-    """Encoded, in portions of about a message's size. An empty one between two pieces read lets the event loop run."""
+    """The snapshot, encoded, in portions of about a message's size. Empty portions between them let the loop run."""
     events: list[bytes] = []
     size = 0
     for number, portion in enumerate(snapshot):

@@ -47,7 +47,7 @@ class _Lost(Exception):
 
 
 class Watches:
-    """The watching call. `bookmark_s`: how often an idle watch is told that it missed nothing, or less if it asks."""
+    """The watching call. `bookmark_s`: how often an idle watch hears that it missed nothing; it may ask for less."""
 
     def __init__(
         self,

@@ -44,8 +44,8 @@ class Writes:
     ) -> Entry:
         """Raises AlreadyExists, StoreLimit, and what a commit raises.
 
-        `repeated`: it was sent before, with an unknown outcome. If it created the instance then and others have deleted
-        it since, it is not created again: the answer is the instance as it last was.
+        `repeated`: the request was sent before, with an unknown outcome. If that created the instance, and others have
+        deleted it since, it is not created again: the answer is the instance as it last was.
         """
         r, wall_ms = self._r, self._r.clock.wall_ms()
         r.loading.check()
@@ -209,7 +209,7 @@ class Writes:
         return changes.as_stored(plan, entry, version)
 
     def _check_liveness(self, spec: instance_pb2.InstanceSpec, before: LivenessPair | None) -> None:
-        """An older replica would expire its agents by the installation's times. Raises LivenessUnavailable."""
+        """Raises LivenessUnavailable: a replica does not know these settings, or there are too many different ones."""
         pair = pair_of(spec)
         if pair is None or pair == before:
             return
@@ -258,7 +258,7 @@ class Writes:
         except PermissionDenied:
             version = 0  # the caller must learn that the id is taken, but no more
         if entry is not None and entry.traits.service != draft.meta.service_id:
-            version = 0  # nor must the owners of this service, to whom a controller shows the answer
+            version = 0  # nor may the request's service learn more: a controller shows its owners the answer
         raise AlreadyExists(instance_id, version, readable=not self._r.cache.is_unreadable(instance_id))
 
     def _is_of(self, instance_id: str, request_id: str) -> bool:

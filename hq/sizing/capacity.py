@@ -20,7 +20,7 @@ _MAX_MEMORY_BYTES = 64 << 30
 _MAX_START_S = 600.0
 _FENCES_PER_S = 1 / 3  # a replica that nobody asks puts one every 3 s
 _FLUSHES_PER_S = 5.0  # batches of heartbeats per replica at most
-_FORWARDED = 0.1  # of the lookups of a gateway: of services that are asked for too seldom to be followed
+_FORWARDED = 0.1  # share of a gateway's lookups that ask for services too rare to be followed
 _HISTORY_S = 600.0  # etcd keeps up to two spans between compactions
 _MIN_REPLICAS, _MAX_REPLICAS, _MAX_LOCATIONS = 3, 9, 100
 
@@ -149,7 +149,7 @@ def _commits(costs: MeasuredCosts, part: Workload) -> float:
 
 
 def _lonely_commits(costs: MeasuredCosts, part: Workload) -> float:
-    """Transactions beyond those that `change_s` was measured with, which had many changes each."""
+    """Transactions per second that `change_s` does not include: it was measured with many changes in each."""
     return max(0.0, _commits(costs, part) - part.changes / costs.changes_per_transaction)
 
 
@@ -172,7 +172,7 @@ def capacity_plan(
 ) -> CapacityPlan:
     """The fewest locations, and of these the fewest replicas, that carry the workload with one replica down.
 
-    `replicas`, `locations`: these and no others. If nothing fits, the largest that was tried.
+    `replicas`, `locations`: exactly so many. If nothing fits, the largest that was tried.
     """
     plan = None
     for number, count in _candidates(replicas, locations):

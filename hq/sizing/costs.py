@@ -23,7 +23,7 @@ class MeasuredCosts:
         secured_lookup_s, secured_listed_s: what TLS and tokens add to these.
         heartbeat_s, heard_s: one heartbeat in a batch at the replica that is sent it, and at each other one.
         change_s, followed_s: one status change, likewise.
-        commit_s: a change that is alone in its transaction, beyond that.
+        commit_s: what a change that is alone in its transaction costs more.
         event_s: one event to one watcher.
         wake_s: what a call costs more if nothing else was being done.
         idle, watch: shares of a core, without load, and for each connection with a watch.
@@ -34,7 +34,7 @@ class MeasuredCosts:
         watch_bytes, secured_watch_bytes: of a connection with a watch; with TLS.
         etcd_each_bytes: in etcd's database, for each instance; etcd_heartbeat_bytes, etcd_change_bytes: written.
         leader_s: without writes, when etcd's leader is lost.
-        gateway_share: lookups of a federation gateway, of a replica's.
+        gateway_share: lookups per second of a federation gateway, as a share of a replica's.
     """
 
     measured: str

@@ -21,9 +21,9 @@ class CrashLoopingInstances:
     """Each runs, crashes, waits ever longer and runs again; its agent reports both, with one call at a time.
 
     What changes while a call is on its way is reported by the next one, as it is then: agents do not queue the past.
-    Not more than some thousands are played; each stands for `weight` of them.
+    Not more than some thousands are played; each stands for `weight` instances.
 
-    `change_s`: work of the replica that is sent a report; `followed_s`: of each other one.
+    `change_s`: work of the replica that is sent a report; `followed_s`: of each other replica.
     Attributes: `reports`: acknowledged in each second; `failed`: calls that took too long; `longest_s`: from a change
     until it was acknowledged.
     """
@@ -46,7 +46,7 @@ class CrashLoopingInstances:
         self._change_s, self._followed_s = change_s * self.weight, followed_s * self.weight
 
     def begin(self) -> None:
-        """All start the new revision, one after the other."""
+        """Let all start the new revision, one after the other."""
         for _ in range(self._count):
             instance = _CrashingInstance(self)
             self._queue.after(self._rng.uniform(0.0, _BEGIN_S), instance.run)

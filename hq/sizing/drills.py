@@ -22,7 +22,7 @@ from hq.sizing.crash_loop import CALL_S, CrashLoopingInstances
 from hq.sizing.reconnecting import MAX_BACKOFF_S, ReconnectingClients, return_cost
 from hq.sizing.simulator import EventQueue, ServingLine
 
-STALE_S = 10.0  # a replica that is so far behind says so, and is left
+STALE_S = 10.0  # a replica that is so far behind says so, and its clients leave it
 _TIMEOUT_S = 600.0  # a silence of so long expires
 _BACK_S = 60.0  # what takes longer than a minute is an incident of its own
 _CRASHING = 0.05

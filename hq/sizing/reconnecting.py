@@ -47,7 +47,7 @@ def return_cost(costs: MeasuredCosts, workload: Workload, *, reports: bool = Fal
 class ReconnectingClients:
     """Clients with one stream each, to any of the replicas that can be reached.
 
-    Not more than some thousands are played; each stands for `weight` of them.
+    Not more than some thousands are played; each stands for `weight` clients.
 
     Attributes: `back_s`: when each was back; `attempts`: streams that were opened for that.
     """
@@ -61,7 +61,7 @@ class ReconnectingClients:
         self._serving: Sequence[ServingLine | None] = ()
 
     def serve_from(self, time_s: float, replicas: Sequence[ServingLine], refusing: int = 0) -> None:
-        """Only these replicas serve from that moment on; so many others that clients know of refuse them."""
+        """Let only these replicas serve from that moment on; `refusing` others, which clients know too, refuse them."""
 
         def switch() -> None:
             self._serving = [*replicas, *[None] * refusing]
@@ -69,7 +69,7 @@ class ReconnectingClients:
         self._queue.at(time_s, switch)
 
     def cut(self, failures: int = 0) -> None:
-        """All lose their stream now; each has failed so often in a row before."""
+        """Cut all streams now; each client has failed `failures` times in a row before."""
         for _ in range(self.count):
             self._wait(failures)
 

@@ -15,7 +15,7 @@ class EventQueue:
         self._count = 0
 
     def at(self, time_s: float, action: Callable[[], None]) -> None:
-        """Do this then; what is due at one moment is done in the order in which it was asked for."""
+        """Do an action at a time; those for the same time are done in the order in which they were added."""
         self._count += 1
         heapq.heappush(self._events, (max(time_s, self.now), self._count, action))
 
@@ -23,7 +23,7 @@ class EventQueue:
         self.at(self.now + delay_s, action)
 
     def run(self, until_s: float) -> None:
-        """Everything up to that moment; returns earlier if nothing is left to do."""
+        """Do everything up to that moment; return earlier if nothing is left to do."""
         while self._events and self._events[0][0] <= until_s:
             self.now, _, action = heapq.heappop(self._events)
             action()
@@ -33,7 +33,7 @@ class ServingLine:
     """A core or a network link: jobs wait for those before them.
 
     Attributes:
-        share: of it that its steady load leaves; each job takes that much longer.
+        share: what its steady load leaves of it; a job takes its work divided by this.
         busy_s: what the jobs took, without waiting.
         longest_wait_s: from when a job came until it was done.
         waiting: jobs that are not done.

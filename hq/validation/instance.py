@@ -80,7 +80,7 @@ def note_foreign_fields(faults: Faults, instance: Instance, path: str) -> None:
     if instance.HasField("status"):
         faults.add(member(path, "status"), "is reported by agents: leave it out of a new instance")
     for index, revision in enumerate(instance.spec.revision):
-        # Somebody copies what FindInstances gave: its secrets would silently be lost.
+        # A copy of what FindInstances gave: the original's secrets would silently be lost.
         if revision.secret_count not in (0, len(revision.secret)):
             field = f"{member(path, 'spec')}.revision[{index}].secret_count"
             faults.add(field, "secret descriptors are missing: read them with GetRevision, or set this to 0")
@@ -133,7 +133,7 @@ def sizes_of_records(instance: Instance) -> tuple[int, int]:
 
 
 def bytes_of_hq_fields(instance: Instance) -> int:
-    """What HQ adds does not count: an instance of full size may be sent back as it was read."""
+    """Bytes that HQ added, which do not count: an instance of full size may be sent back as it was read."""
     others = InstanceMeta()
     others.CopyFrom(instance.meta)
     for name in HQ_FIELDS:

@@ -164,7 +164,7 @@ def cut_messages(revision: RevisionStatus) -> None:
 
 
 def cut_output(ended: ContainerTerminated) -> None:
-    """The end of it stays."""
+    """Cut a container's output, in place: the end stays."""
     encoded = ended.output.encode()
     if len(encoded) > MAX_MESSAGE_BYTES:
         ended.output = encoded[-MAX_MESSAGE_BYTES:].decode(errors="ignore")

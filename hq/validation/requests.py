@@ -86,7 +86,7 @@ _VALUED: Final = (LABEL_OPERATOR_IN, LABEL_OPERATOR_NOT_IN)
 
 def _note_label_requirements(faults: Faults, instance_filter: InstanceFilter, path: str) -> None:
     count = sum(len(one.value) for one in instance_filter.label_requirement)
-    if count > MAX_FILTER_VALUES:  # of all together: each is looked at, and takes three bytes
+    if count > MAX_FILTER_VALUES:  # in all requirements together: each value is looked at, and takes only three bytes
         faults.add(path, f"{count} values are too many: use at most {MAX_FILTER_VALUES} in all requirements")
         return
     for index, requirement in enumerate(instance_filter.label_requirement[: _MOST_REQUIREMENTS + 1]):
@@ -147,7 +147,7 @@ def check_field_mask(mask: FieldMask, descriptor: DescribedMessage, field: str =
 
 
 def is_path(path: str, descriptor: DescribedMessage) -> bool:
-    """Maps are named as a whole: no path leads into one."""
+    """Whether a path names a field. Maps are named as a whole: no path leads into one."""
     here: Any = descriptor
     for name in path.split("."):
         field = here.fields_by_name.get(name) if here is not None else None

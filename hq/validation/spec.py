@@ -89,7 +89,7 @@ is_host = re.compile(r"[!-~]{1,253}").fullmatch
 
 
 def note_liveness(faults: Faults, liveness: LivenessSettings, path: str) -> None:
-    """A timeout that a lost report or two do not exhaust."""
+    """Check that a timeout outlasts a lost report or two."""
     for name, value in (("report_interval", liveness.report_interval), ("timeout", liveness.timeout)):
         if (violation := check_duration(value, f"{path}.{name}", MAX_LIVENESS_S)) is not None:
             faults.note(violation)
@@ -135,7 +135,7 @@ def note_limit(faults: Faults, amounts: ResourceRequest | ResourceAllocation | R
 
 
 def note_amount(faults: Faults, value: int, limit: int, path: str) -> None:
-    """A negative number that was encoded as one arrives as a huge one: the fields are unsigned."""
+    """Check an amount. The fields are unsigned, so a negative number arrives as a huge one."""
     if not 0 <= value <= limit:
         faults.add(path, f"{value} is out of range: use 0 to {limit} (mind the unit in the field's name)")
 

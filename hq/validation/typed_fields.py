@@ -35,7 +35,7 @@ def is_map(field: FieldDescriptor) -> bool:
 
 
 def element_of(field: FieldDescriptor) -> FieldDescriptor:
-    """The field that says what one value is: of a map, its value."""
+    """The field that describes one value: of a map, that of its values."""
     inner = field.message_type
     return inner.fields_by_name["value"] if inner is not None and is_map(field) else field
 

@@ -38,7 +38,7 @@ def audiences_in(claim: Any) -> frozenset[str]:
 
 @lru_cache(_REMEMBERED)
 def audiences_of(token: str) -> frozenset[str]:
-    """The servers that a token says it is for. Nothing is verified: whoever is sent it does."""
+    """The servers that a token says it is for. Nothing is verified: the server that is sent the token does that."""
     return audiences_in(unverified_claims(token).get("aud"))
 
 

@@ -27,7 +27,7 @@ class AuditLine(NamedTuple):
         decision: allow or deny.
         outcome: OK, or the reason of the error; "begun" before an order.
         version: at which it was stored; 0: it was not, or that is not known.
-        calls: how many calls, or items of batches, it stands for: the last of so many that were denied or refused.
+        calls: how many calls, or items of batches, the line stands for; it describes the last of them.
     """
 
     identity: str
@@ -93,7 +93,7 @@ class Audit:
         return self._owe(self._fields(line))
 
     async def record_safely(self, line: AuditLine) -> None:
-        """The same; while the log cannot take it, it is kept so that it outlives this process, if anything keeps it."""
+        """As `record`; a line that the log cannot take now goes to `keep`, if there is one, to outlive this process."""
         fields = self._fields(line)
         if self.keep is None:
             self._owe(fields)
@@ -140,7 +140,7 @@ class Audit:
         self._sink.close()
 
     def tell(self, every_s: float = 0.0) -> None:
-        """Say in the log how far the file has come, if it has, so that who keeps the log knows what must be there."""
+        """Log how far the audit file has come since, so that whoever keeps the log knows which lines must be there."""
         mark, now = self.chain.mark, self._clock.now()
         if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
             self._marked, self._mark_at = mark, now
@@ -178,7 +178,7 @@ class Audit:
 
 
 class LogSink:
-    """Among everything else that is logged, if no file was named; whatever the level of the log."""
+    """Writes the lines into the process's own log, whatever its level: for a server without an audit file."""
 
     last, is_file = b"", False
 
@@ -213,24 +213,24 @@ class _Sum:
 
 
 class Denials:
-    """Hands lines about denials and refusals on to `write`: so many cost few bytes that nobody rotates others out.
+    """Hands lines about denials and refusals on to `write`, so few that nobody can rotate other lines out with them.
 
-    Of one caller, method and outcome, the first of a minute at once, then one line with the number of the others. So it
-    is with what agents are let in to do without end, for each instance or host that it is about.
+    For each caller, method and outcome, the first of a minute at once, then one line with the number of the others.
+    Likewise for what agents may do again and again, by the instance or host that it is about.
     """
 
     def __init__(self, write: Callable[[AuditLine], object], clock: Clock) -> None:
         self._write, self._clock = write, clock
-        self._sums: dict[tuple[str, str, str, str], _Sum] = {}  # the one that began first is first
+        self._sums: dict[tuple[str, str, str, str], _Sum] = {}  # in the order in which they began
 
     def callers(self) -> Collection[str]:
         """Callers that were denied recently."""
         return {caller for caller, *_ in self._sums}
 
     def record(self, caller: str, line: AuditLine, about: str = "") -> None:
-        """A call of this caller (an identity, else a peer), or an item of it, was denied, refused, or is a repetition.
+        """Record a call of this caller (an identity, else a peer), or an item, that was denied, refused or repeated.
 
-        `about`: what has a sum of its own.
+        `about`: the instance or host, if each is to be counted by itself.
         """
         key, now = (caller, line.method, line.outcome, about), self._clock.now()
         found = self._sums.get(key)

@@ -100,7 +100,7 @@ class FileSink:
             self._found, self._broken_off = _tail(self._path)
 
     def _lock(self) -> None:
-        """Two writers would break each other's chain."""
+        """Lock the file: two writers would break each other's chain."""
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -44,10 +44,10 @@ class Demands:
     """The conditions on a token.
 
     Attributes:
-        audience: it must list this name.
+        audience: the name that the token must list.
         skew_s: how far the clock of its issuer may be off.
         max_life_s: for how long it may be valid from now on.
-        common_audience: or the name that all servers had up to 0.1.0.
+        common_audience: accepted in its place: the name that all servers had up to 0.1.0.
     """
 
     audience: str
@@ -187,7 +187,7 @@ class Tokens:
 
 
 def _once(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object without duplicate names: of two, others may use the one that we do not (RFC 7519, 4)."""
+    """An object. Raises ValueError on a duplicate: others may use the value that we do not (RFC 7519, 4)."""
     found = dict(members)
     if len(found) != len(members):
         raise ValueError("a member is duplicated")

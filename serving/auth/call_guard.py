@@ -19,7 +19,7 @@ _NO_LEASE: Final = nullcontext()
 
 
 def _charging(admit: Admit, admission: Admission) -> Admit:
-    """The same, but calls that are not let in count against their peer: they have no identity to count by."""
+    """`admit`, but calls that it does not let in count against their peer: they have no identity to count by."""
 
     def charging(call: Call) -> None:
         try:
@@ -57,7 +57,7 @@ class CallGuard:
     def __init__(
         self, gate: Authenticator | None, path: str, rule: Rule, admission: Admission, reach: Reach | None
     ) -> None:
-        """Raises ValueError: somebody may call, and nothing says what that reaches."""
+        """Raises ValueError: somebody may call this, and no reach is given."""
         if reach is None and not rule.is_open and rule is not NOBODY:
             raise ValueError(f"{path} names no reach: say in the table of methods what it reaches")
         self._gate, self._path, self._rule = gate, path, rule

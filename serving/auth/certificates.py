@@ -36,7 +36,7 @@ class Certificates:
         self.use(bundle)
 
     def use(self, bundle: bytes) -> None:
-        """Put other CAs in force: connections that others have let in prove nothing any more."""
+        """Put other CAs in force: connections that former CAs let in prove nothing any more."""
         listed = x509.load_pem_x509_certificates(bundle) if bundle else []
         self._authorities = {fingerprint(one.public_bytes(Encoding.DER)): one for one in listed}
         self._known.clear()
@@ -53,7 +53,7 @@ class Certificates:
             return False
 
     def check_clear(self, pem: bytes) -> None:
-        """Check that it names nobody, or one: where a token says who calls, that is all it has to do.
+        """Check that a certificate names one identity at most: all that it must do where a token says who calls.
 
         Raises:
             Unauthenticated: it has several URIs, so that others could take it for another's, or cannot be read.

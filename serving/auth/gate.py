@@ -52,7 +52,7 @@ class Authenticator:
         cluster: str | None = None,
         denied_by_state: Collection[str] = (),
     ) -> None:
-        """`cluster`: grants for other ones are ignored; None: all count (in a federation gateway).
+        """`cluster`: grants for other clusters are ignored; None: all count (in a federation gateway).
 
         `denied_by_state`: reasons of errors that deny a call by what is stored, not by the policy; recorded as denials.
         """
@@ -125,9 +125,9 @@ class Authenticator:
         return access
 
     def current_access(self, identity: Identity, rule: Rule) -> Access:
-        """Return how far an identity may reach under a rule now, for an order of its that was stored.
+        """Return how far an identity may reach under a rule now, to carry out an order that it gave before.
 
-        Its proof may have run out, and the key that signed it may have been replaced: orders outlast both.
+        The proof may have run out, and the key that signed it may have been replaced: orders outlast both.
 
         Raises PermissionDenied: it has none of the rule's roles any more; Unauthenticated: it or its proof was revoked.
         """
@@ -181,7 +181,7 @@ class Authenticator:
     def end_leases(self) -> None:
         """End the streams whose caller's credentials have expired or were withdrawn, or who is no longer authorized.
 
-        Call it once a second: many end over a minute, as each comes back with a handshake.
+        Call it once a second. Many streams are ended over a minute, since each comes back with a handshake.
         """
         due: list[tuple[_Lease, ServiceError]] = []
         for lease in [lease for lease in self._leases if lease.error is None]:
@@ -243,7 +243,7 @@ class Authenticator:
         self._on_rights_changed()
 
     def use_revoked(self, revoked: Revocations) -> None:
-        """Accept no longer what this lists."""
+        """Accept the listed proofs and identities no longer."""
         self._revoked = revoked
         self._on_rights_changed()
 
@@ -279,10 +279,10 @@ class Authenticator:
         return run
 
     async def _begin(self, call: Call, method: UnaryMethod, key: str, *, only_stops: bool) -> None:
-        """Raises AuditUnavailable: it changes something, and could not be recorded."""
+        """Record an order before it runs. Raises AuditUnavailable: a call that changes something cannot be recorded."""
         line = self._line(call, method.path, method.rule, "allow", "begun")._replace(key=key)
         if method.rule.record is AuditLevel.ORDERS and only_stops:
-            await self._audit.record_safely(line)  # before the order: where it takes effect, its line is there
+            await self._audit.record_safely(line)  # before the order: if it takes effect, there is a line
         elif method.rule.record is AuditLevel.ORDERS or (method.rule.record is AuditLevel.WRITES and self._audit.fault):
             self._audit.require(line)
 
@@ -303,7 +303,7 @@ class Authenticator:
         return run
 
     def record_refusal(self, call: Call, path: str, rule: Rule, error: ServiceError) -> None:
-        """A call ended with this error; if it is a denial, it is recorded, and counted if the policy denied it."""
+        """Record a call that ended with this error, if that is a denial; count it if the policy denied it."""
         if not self._is_denial(error):
             return
         is_hidden = isinstance(error, OutOfReach)  # the caller is told that it is not there
@@ -312,9 +312,9 @@ class Authenticator:
             self.denied[PermissionDenied.code if is_hidden else error.code] += 1
         key = error.key if isinstance(error, PermissionDenied | OutOfReach) else ""
         if isinstance(error, FailedPrecondition):
-            key = error.subject.partition("/")[0]  # of a part, the instance that it belongs to
+            key = error.subject.partition("/")[0]  # the instance, if the subject is a part of one
         line = self._line(call, path, rule, "deny", outcome)
-        if error.code == "PERMISSION_DENIED" and not line.identity:  # known, but it came no further than the gate
+        if error.code == "PERMISSION_DENIED" and not line.identity:  # the caller is known, but the gate denied the call
             line = line._replace(identity=self._claimed_identity(call))
         self.denials.record(line.identity or call.host, line._replace(key=key))
 
@@ -350,7 +350,7 @@ class Authenticator:
     def _claimed_identity(self, call: Call) -> str:
         try:
             return self.identify(call).name
-        except Unauthenticated:  # it expired since
+        except Unauthenticated:  # the proof has expired since
             return ""
 
     def _is_denial(self, error: ServiceError) -> bool:

@@ -35,14 +35,14 @@ _MAX_FAULTS: Final = 10
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A role for some identities. The scope of an agent's lacks the node, which its identity says."""
+    """A role for some identities. An agent's scope lacks the node, which the agent's identity names."""
 
     role: Role
     identities: tuple[IdentityPattern, ...]
     scope: Scope
 
     def scope_for(self, name: str) -> Scope | None:
-        """How far the identity of this name reaches by it; None: the grant is not for it."""
+        """The scope that this grant gives the identity of this name; None: the grant is not for that identity."""
         for pattern in self.identities:
             found = pattern.match(name)
             if found is not None:

@@ -30,7 +30,7 @@ _START: Final = AuditLine(
 _MARK_EVERY_S: Final = 300.0
 
 Reloading = tuple[WatchedFiles[Any], Callable[[], None]]
-"""A file, and what to do when it says something else."""
+"""Files, and what to do when their contents have changed."""
 
 
 class Security:
@@ -59,7 +59,7 @@ class Security:
         ]
 
     def close(self) -> None:
-        """The process ends."""
+        """Write what is left of the audit log: the process ends."""
         if self.gate is not None:
             self.gate.denials.tell_rest(all_of_it=True)
         self.audit.close()
@@ -99,7 +99,7 @@ class Security:
 
 
 def _nothing() -> None:
-    """TLS asks its files at each handshake."""
+    """Do nothing about changed files: TLS asks for their contents at each handshake."""
 
 
 _FILE_TEXT: Final = "1 if a changed security file could not be loaded and the previous contents remain in force."
@@ -213,7 +213,7 @@ def security_of(
     """Return the security that the flags ask for; None: neither TLS nor callers' identities.
 
     `cluster`, `denied_by_state`: as the gate takes them.
-    `forwards`: it is a federation gateway. Callers need tokens there, which it forwards; certificates cannot be.
+    `forwards`: the server is a federation gateway. Its callers need tokens, since certificates cannot be forwarded.
 
     Raises:
         BadSecurity: naming the flag.

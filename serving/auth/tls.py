@@ -80,7 +80,7 @@ class ServerTls:
         if self.client_ca is not None:
             context.verify_mode = clients
             context.load_verify_locations(cadata=self.client_ca.current.decode())
-            # Resumed, a connection would keep the identity of one whose certificate nobody verifies again.
+            # A resumed connection would keep the identity of an earlier one, whose certificate nobody verifies again.
             context.options |= ssl.OP_NO_TICKET
             context.num_tickets = 0
         return context

@@ -25,7 +25,7 @@ class WatchedFiles(Generic[T]):
     """
 
     def __init__(self, name: str, paths: Sequence[Path], make: Callable[[Sequence[bytes]], T]) -> None:
-        """`make` raises BadSecurity for contents that are of no use; so does this."""
+        """`make` raises BadSecurity for contents that are of no use; so does this constructor."""
         self.name, self._paths, self._make = name, tuple(paths), make
         self.fault, self._places = "", ", ".join(map(str, paths))
         self._refused: tuple[bytes, ...] | None = None

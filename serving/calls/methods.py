@@ -19,7 +19,7 @@ from serving.rights.rules import NOBODY, AuditLevel, Rule
 T = TypeVar("T")
 
 Push = Callable[[bytes], bool]
-"""False: it cannot be sent here, or not now."""
+"""Sends a payload. False: it cannot be sent here, or not now."""
 
 
 def never_pushed(_payload: bytes) -> bool:
@@ -33,7 +33,7 @@ async def maybe_await(result: T | Awaitable[T]) -> T:
 
 
 CHANGED: Final = "CHANGED"
-"""The outcome of an item that is recorded also where only denials are: reports that most often change nothing."""
+"""The outcome of a report that changed something, as few do: it is recorded even where only denials are."""
 
 
 class Touch(NamedTuple):
@@ -117,7 +117,7 @@ class Call:
         noted.append(Touch(key, version, outcome))
 
     def set_access(self, access: Access) -> None:
-        """The gate has decided."""
+        """Set what the gate has decided."""
         object.__setattr__(self, "access", access)
 
 

@@ -58,7 +58,7 @@ def decompress_sync(data: bytes, max_bytes: int) -> bytes:
 
 def _some(member: zlib._Decompress, data: bytes, at: int, max_bytes: int) -> tuple[bytes, int]:
     """The contents of the next bytes of a member, and where the unread ones begin."""
-    # zlib returns a copy of what follows a member: of all the rest, thousands of small ones would take minutes.
+    # zlib copies what follows a member: to copy all of the rest for each of thousands of small ones would take minutes.
     fed = data[at : at + _WINDOW_BYTES]
     try:
         part = member.decompress(fed, max_bytes)

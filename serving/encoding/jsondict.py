@@ -39,14 +39,14 @@ _SAY_THEMSELVES: Final = frozenset(f"google.protobuf.{name}" for name in ("Times
 
 
 class _FieldJson(NamedTuple):
-    """A field's name in JSON, and what makes its value one of JSON; None: it is one."""
+    """A field's name in JSON, and what converts its value to one of JSON; None: it needs no conversion."""
 
     name: str
     convert: Convert | None
 
 
 class _Unusual(Exception):
-    """The library has to do it."""
+    """The library has to convert this message."""
 
 
 _FIELDS: Final[dict[FieldDescriptor, _FieldJson]] = {}
@@ -55,7 +55,7 @@ _FIELDS: Final[dict[FieldDescriptor, _FieldJson]] = {}
 def message_to_dict(message: Message) -> dict[str, Any]:
     """The same as `json_format.MessageToDict`.
 
-    Raises ValueError or json_format.Error: JSON cannot say it, as a time before the year 1.
+    Raises ValueError or json_format.Error: JSON cannot express a value, such as a time before the year 1.
     """
     if message.DESCRIPTOR.file.package == "google.protobuf":  # such as Struct, which is its fields
         return json_format.MessageToDict(message)
@@ -89,7 +89,7 @@ def _each(convert: Convert | None) -> Convert:
 
 
 def _converter(field: FieldDescriptor) -> Convert | None:
-    """What converts one value; None: nothing need."""
+    """What converts one value; None: it needs no conversion."""
     if field.type in _AS_THEY_ARE:
         return None
     if field.type in _AS_TEXT:

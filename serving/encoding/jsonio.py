@@ -33,7 +33,7 @@ _WHERE: Final = re.compile(r" at \w+\.([\w.\[\]]*\w\]?)\.*$")
 
 
 def parse_proto(message_type: type[M], most: int | None = MOST_ITEMS) -> Callable[[bytes], M]:
-    """A parser of the binary encoding; it raises InvalidRequest. `most`: items of one list; None: the caller looks."""
+    """A parser of the binary encoding; it raises InvalidRequest. `most`: items of one list; None: the caller checks."""
     name = message_type.DESCRIPTOR.full_name
     from_string = message_type.FromString
 
@@ -78,9 +78,10 @@ def parse_json(message_type: type[M], most: int | None = MOST_ITEMS) -> Callable
 
 
 def refuse_long_lists(message: Message, most: int, path: str = "", before: int = 0) -> int:
-    """No list of a request is longer than any call can use: an item may take one byte, and cost much more than that.
+    """Refuse lists longer than any call can use: an item may take one byte, and cost much more than that.
 
-    Nor are all together, as far as they are in messages of `most` bytes and more. Returns `before` and their items.
+    Also refuse too many items in all lists together, counted in messages of over `most` bytes only. Returns `before`,
+    the items counted so far, plus those of this message.
 
     Raises InvalidRequest, naming the list.
     """
@@ -100,7 +101,7 @@ def refuse_long_lists(message: Message, most: int, path: str = "", before: int =
 
 
 def refuse_unknown_numbers(message: Message, path: str = "") -> None:
-    """Enum values are numbers, and any number parses: one that is stored fails wherever its name is looked up.
+    """Refuse numbers that no enum value has: any number parses, and once stored fails wherever its name is looked up.
 
     Raises InvalidRequest, naming the field.
     """
@@ -163,7 +164,7 @@ def _load(body: bytes) -> Any:
 
 
 def _refuse_many(value: Any, most: int) -> None:
-    """Before a message is made of it, which takes a hundred times as long. Raises InvalidRequest, naming the list."""
+    """Refuse long lists before a message is made, which takes a hundred times as long. Raises InvalidRequest."""
     left: list[tuple[_Place, Any]] = [((), value)]
     while left:
         place, one = left.pop()
@@ -174,7 +175,7 @@ def _refuse_many(value: Any, most: int) -> None:
 
 
 _Place = tuple[Any, ...]
-"""Nothing, or the place of what holds it and its name there: a path of its own for each item may fill the memory."""
+"""Empty, or the place of the value around this one, and its name in that: whole paths could fill the memory."""
 
 
 def _path_of(place: _Place) -> str:
@@ -186,7 +187,7 @@ def _path_of(place: _Place) -> str:
 
 
 def refuse_deep(body: bytes, max_depth: int) -> None:
-    """Look at the signs alone, before anything is parsed.
+    """Refuse deep or huge JSON by its brackets and commas alone, before anything is parsed.
 
     Raises:
         InvalidRequest: more than `max_depth` brackets are open at the same time, or it has very many values.
@@ -226,7 +227,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _violation(error: json_format.ParseError) -> Violation:
-    """The text is a chain: each link names one more field, the last one says what is wrong with it."""
+    """The fault in an error's text, a chain: each link names one more field, the last one says what is wrong."""
     names: list[str] = []
     text = str(error)
     while failed := _FAILED.search(text):

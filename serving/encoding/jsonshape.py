@@ -22,8 +22,8 @@ _MAX_VIOLATIONS: Final = 20
 _MAX_NAME: Final = 50
 _OBJECT: Final = "a JSON object"
 _UPPER: Final = re.compile(r"\[[^\]]*\]|[A-Z]")
-_NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and nothing else that Python reads as one
-# What protobuf has a JSON form of its own for, and that form; json_format's own messages speak of Python.
+_NUMERAL: Final = re.compile(r"[-+.0-9A-Za-z]*")  # and nothing else that Python reads as a number
+# Types with a JSON form of their own, and that form in words: json_format's messages speak of Python.
 _FORMS: Final[dict[str, tuple[Callable[[str], object], str]]] = {
     "google.protobuf.Timestamp": (
         lambda text: Timestamp().FromJsonString(text),
@@ -126,7 +126,7 @@ def _of_single(value: Any, field: FieldDescriptor, path: str) -> Iterator[Violat
 
 
 def _of_enum(name: str, field: FieldDescriptor, path: str) -> Iterator[Violation]:
-    """A name nobody knows; a number in quotes is left to json_format."""
+    """Find a name that the enum lacks; a number in quotes is left to json_format."""
     names = _names(cast("EnumDescriptor", field.enum_type))
     if name not in names and not (name.isascii() and name.lstrip("-").isdecimal()):
         yield Violation(path, f"{name[:_MAX_NAME]!r} is not one of {', '.join(names)}")
@@ -162,7 +162,7 @@ def _fields(descriptor: Descriptor) -> Mapping[str, FieldDescriptor]:
 
 @lru_cache(maxsize=1_000)
 def _names(enum: EnumDescriptor) -> tuple[str, ...]:
-    """Asked for a lone surrogate, the descriptor's own container raises an error at whatever comes after it."""
+    """The names of the enum. The descriptor's own container, asked for a lone surrogate, makes later code fail."""
     return tuple(enum.values_by_name)
 
 

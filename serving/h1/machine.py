@@ -47,7 +47,7 @@ class Http1Machine:
         self._parser = httptools.HttpRequestParser(self)
         self._events: list[Event] = []
         self._raw_bytes = self._in_this = 0  # of the head; requests that began in the bytes that are being read
-        self._known: dict[bytes, tuple[Begun, int]] = {}  # and how long the body is
+        self._known: dict[bytes, tuple[Begun, int]] = {}  # by head: what was made of it, and the body's length
         self._begin()
         self.is_reading_head = False  # some of a request's head has come, and not all
         self.is_reading_body = False
@@ -69,7 +69,7 @@ class Http1Machine:
         return events
 
     def _remember(self, said: bytes, begun: Begun, size: int) -> None:
-        """All of one request has come at once, with so many bytes behind its first empty line."""
+        """Remember the head of a request that came all at once, with a body of `size` bytes."""
         announced = int(begun.head.named.get(b"content-length", b"0"))
         if begun.keep_alive and not begun.expects_continue and announced == size:
             if len(self._known) >= _KEPT:
@@ -85,7 +85,7 @@ class Http1Machine:
                 self._fault(Http1Fault("", "max_header_bytes"))
         except httptools.HttpParserUpgrade:
             self._is_over = True  # the parser stops there: the answer is the last on this connection
-        except httptools.HttpParserCallbackError as error:  # what they raise is its context
+        except httptools.HttpParserCallbackError as error:  # the callback's own error is its context
             cause = error.__context__
             if isinstance(cause, AmbiguousHead):
                 cause = Http1Fault(str(cause))
@@ -121,7 +121,7 @@ class Http1Machine:
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self._is_trailing:
-            return  # those behind a body are not those that a proxy has looked at
+            return  # trailers: a proxy has looked only at the headers before the body
         self._fields.append((name.lower(), value))
         self._check_head(len(name) + len(value) + 4)
 

@@ -85,7 +85,7 @@ def reset(stream_id: int, code: int) -> bytes:
 
 
 def goaway(last_id: int, code: int, text: str = "") -> bytes:
-    """No streams above `last_id` were or will be served."""
+    """A GOAWAY: no streams above `last_id` were or will be served."""
     return frame(GOAWAY, 0, 0, GOAWAY_HEAD.pack(last_id, code) + text.encode()[:200])
 
 

@@ -51,7 +51,7 @@ def _kind_of_name(name: bytes) -> int:
 def field(name: bytes, value: bytes) -> Field:
     """The field with the verdict on it."""
     kind = _kind_of_name(name)
-    if not value.isalnum():  # most that are never the same twice are letters and digits: times, lengths, numbers
+    if not value.isalnum():  # most values that never repeat are letters and digits: times, lengths
         if b"\0" in value or b"\r" in value or b"\n" in value:
             kind = REFUSED
         elif value != value.strip(b" \t"):

@@ -2,7 +2,7 @@
 
 Whatever a peer sends, nothing but events comes of it. A fault of the connection is the last of them (FAILED), with a
 GOAWAY to be written; a fault of one stream resets that stream. Frames that carry nothing cost credit, which bytes and
-answers earn and time gives back: who floods with them ends in ENHANCE_YOUR_CALM.
+answers earn and time gives back: a peer that floods with them is cut off with ENHANCE_YOUR_CALM.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _DIGITS: Final = 15  # of a content-length: more is no length of anything
 
 class Http2Machine(Http2Control):
     def receive(self, data: bytes) -> None:
-        """More bytes from the peer; `events` says what they mean."""
+        """Take more bytes from the peer; `events` says what they mean."""
         self._buffer = self._buffer[self._at :] + data if self._at < len(self._buffer) else data
         self._at = 0
 
@@ -77,7 +77,7 @@ class Http2Machine(Http2Control):
                 break
 
     def _check_order(self, kind: int, flags: int, stream_id: int) -> None:
-        """The rare cases: at the beginning, and within a list of headers."""
+        """Check that this frame may come now, in the rare cases: at the beginning, and within a list of headers."""
         if self._block is not None and (kind != frames.CONTINUATION or stream_id != self._block[0]):
             raise ConnectionFault("a CONTINUATION frame is missing")
         if not self.has_settings:
@@ -99,7 +99,7 @@ class Http2Machine(Http2Control):
             self._is_between = False
 
     def _strip_padding_and_priority(self, flags: int, stream_id: int, payload: bytes) -> bytes:
-        """Without padding and priority."""
+        """The payload without padding and priority."""
         payload = frames.strip_padding(flags, payload)
         if not flags & frames.WITH_PRIORITY:
             return payload
@@ -121,7 +121,7 @@ class Http2Machine(Http2Control):
             self._on_block(stream_id, bytes(block), end=bool(first_flags & frames.END_STREAM))
 
     def _on_block(self, stream_id: int, block: bytes, *, end: bool) -> None:
-        # Decoded whatever becomes of it: the table must be what the peer takes it for.
+        # Decoded even if it is refused then: our table must stay the one that the peer knows.
         most = self.settings.max_header_bytes
         try:
             fields, size = self._decoder.decode(block, most)
@@ -250,7 +250,7 @@ def _read_request(fields: list[Field]) -> Head:
 
 
 def _disambiguate(head: Head) -> None:
-    """Where names repeat, or a host stands beside another authority. Raises AmbiguousHead."""
+    """Join repeated names. Raises AmbiguousHead: two readers could differ, or the host is not the authority."""
     join_repeated(head)
     if head.named.get(b"host", head.authority) != head.authority:
         raise AmbiguousHead("the headers host and :authority differ", head)

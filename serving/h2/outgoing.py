@@ -26,10 +26,10 @@ class Http2Stream:
         self.queued = self.sent = 0  # bytes that wait; that became frames
         self.unread = 0  # bytes that came and were not reported as consumed
         self.ending: bytes = NOT_ENDING  # the block of trailers that comes behind the queue; empty: END_STREAM alone
-        self.expected = -1  # of the body by its content-length, less what came; -1: not said
+        self.expected = -1  # bytes of the body still to come, by its content-length; -1: not said
         self.is_received = self.is_sent = False  # END_STREAM came, or went
         self.has_head = False  # of a client's stream: the final headers of the answer came
-        self.owner: Any = None  # what a driver hangs on it; None again when a server is through: else it were a circle
+        self.owner: Any = None  # the driver's; a server sets it to None at the end: else it would be a cycle
 
 
 _TURN_BYTES: Final = 65_536
@@ -39,7 +39,7 @@ _EARNED_BYTES: Final = 4_096  # and one more for each of so many bytes
 
 
 class Outgoing:
-    """The sending half of a connection. Nothing here raises: whether it may be said was decided before."""
+    """The sending half of a connection. Nothing here raises: that a frame may be sent was decided before."""
 
     def __init__(self) -> None:
         self.frames: list[bytes | memoryview] = []
@@ -48,7 +48,7 @@ class Outgoing:
         self.initial_window = 65_535  # and on a new one
         self.max_frame = 16_384
         self.most_header_bytes = 0  # of one list of headers, as the peer said it; 0: it did not
-        self.room = 0  # bytes of DATA that may become frames until the driver says more: its transport is full now
+        self.room = 0  # bytes of DATA that may become frames: as many as the driver's transport takes now
         self.waiting = 0  # bytes that wait in streams
         self.earned = 0  # frames that the peer may send for what it was sent
         self._ready: OrderedDict[Http2Stream, None] = OrderedDict()
@@ -66,19 +66,19 @@ class Outgoing:
         return taken
 
     def control(self, frame: bytes) -> None:
-        """A frame that no window holds back."""
+        """Send a frame that no window holds back."""
         self.frames.append(frame)
         self.size += len(frame)
 
     def headers(self, stream: Http2Stream, block: bytes, *, end: bool) -> None:
-        """A list of headers, as a block of `hpack.encode`; they must be the first or the last of the stream."""
+        """Send a list of headers, as a block of `hpack.encode`; it must be the first or the last of the stream."""
         self.control(self._header_frames(stream.id, block, END_STREAM if end else 0))
         self.earned += _EARNED
         if end:
             self._mark_sent(stream)
 
     def data(self, stream: Http2Stream, chunk: bytes, *, end: bool = False) -> None:
-        """More of the body."""
+        """Send more of the body."""
         size = len(chunk)
         if not stream.queued and (not size or (size <= self.room and size <= stream.window and size <= self.window)):
             if size or end:
@@ -97,14 +97,14 @@ class Outgoing:
         self._ready[stream] = None
 
     def trailers(self, stream: Http2Stream, block: bytes) -> None:
-        """The end of the stream, behind whatever waits."""
+        """End the stream with trailers, behind whatever waits."""
         if stream.queued:
             stream.ending = block
         else:
             self.headers(stream, block, end=True)
 
     def answer(self, stream: Http2Stream, block: bytes, chunk: bytes, trailers: bytes, lead: bytes = b"") -> None:
-        """All of an answer with trailers at once; `lead` is the beginning of the body, before `chunk`."""
+        """Send all of an answer with trailers at once; `lead` is the beginning of the body, before `chunk`."""
         size = len(chunk) + len(lead)
         fits = size <= self.room and size <= stream.window and size <= self.window
         if not fits or len(block) + len(trailers) >= _SHORT_BYTES or self.must_shrink:
@@ -136,7 +136,7 @@ class Outgoing:
         self.ended.append(stream)
 
     def forget(self, stream: Http2Stream) -> None:
-        """The stream is gone, with all that waits in it."""
+        """Drop a stream that is gone, with all that waits in it."""
         if stream.queue:
             self.waiting -= stream.queued
             stream.queue, stream.queued = None, 0
@@ -145,7 +145,7 @@ class Outgoing:
         stream.ending = NOT_ENDING
 
     def widen_window(self, stream: Http2Stream | None, more: int) -> bool:
-        """A window was opened further, of one stream or of all together. False: it would be too large."""
+        """Open a window further, of one stream or of all together. False: it is too large now."""
         if stream is None:
             self.window += more
             return self.window <= frames.MAX_WINDOW
@@ -155,7 +155,7 @@ class Outgoing:
         return stream.window <= frames.MAX_WINDOW
 
     def resize(self, initial_window: int, streams: list[Http2Stream]) -> bool:
-        """The peer has set the window of all streams, and of those to come. False: one would be too large."""
+        """Set the window of all streams, and of those to come, as the peer says. False: one is too large now."""
         more, self.initial_window = initial_window - self.initial_window, initial_window
         return all(self.widen_window(stream, more) for stream in streams)
 

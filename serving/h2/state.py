@@ -16,7 +16,7 @@ too large (REFUSED: a request), pairs (TRAILERS), bytes (DATA), an error code (R
 (GOAWAY), eight bytes (PONG), a sentence (FAILED)."""
 
 _MOST_CREDIT: Final = 10_000
-_GONE: Final = 1_000  # streams of which is known how they ended
+_GONE: Final = 1_000  # streams that are remembered with how they ended
 BY_US, BY_PEER = True, False
 _RAPID: Final = 5  # what the reset of a stream costs that was opened in the same turn
 
@@ -44,7 +44,7 @@ class Http2Settings(NamedTuple):
 
 
 class Http2State:
-    """One side of a connection; `Machine` reads for it, and what a driver does not say here it says to `outgoing`."""
+    """One side of a connection; `Http2Machine` reads for it. A driver calls this, or `outgoing` for all else."""
 
     def __init__(self, settings: Http2Settings, *, is_client: bool = False) -> None:
         self.settings, self.is_client = settings, is_client
@@ -53,7 +53,7 @@ class Http2State:
         self.last_id = 0  # the highest stream that the peer opened
         self.failed = False  # nothing is read any more
         self.is_behind = False  # the last call of `events` stopped early
-        self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID  # so many may be open on a client's side
+        self.peer_max_streams = 100 if is_client else frames.MAX_STREAM_ID  # how many a client may have open
         self._decoder = hpack.HpackDecoder(settings.table_bytes)
         self._gone: dict[int, bool] = {}
         self._forgotten = 0  # of streams up to this one it may not be known any more how they ended
@@ -99,7 +99,7 @@ class Http2State:
             self.outgoing.control(frames.reset(stream.id, code))
 
     def abandon(self) -> list[Http2Stream]:
-        """All streams that were open, with nothing left in them: the connection ends."""
+        """Drop all streams, since the connection ends; return those that were open, with nothing left in them."""
         streams = [*self.streams.values()]
         self.streams.clear()
         for stream in streams:
@@ -132,7 +132,7 @@ class Http2State:
         self.outgoing.ended.clear()
 
     def earn(self, more: int) -> None:
-        """Time has passed: the peer may send so many more frames that carry nothing."""
+        """Let the peer send so many more frames that carry nothing: time has passed."""
         self._credit = min(self._credit + more + self.outgoing.earned, _MOST_CREDIT)
         self.outgoing.earned = 0
 
@@ -175,7 +175,7 @@ class Http2State:
             del self._gone[oldest]
 
     def _on_closed(self, stream_id: int) -> None:
-        """Something came on a stream that is not open: what we reset may still be sent to for a while."""
+        """Judge a frame on a stream that is not open: to one that we reset, the peer may still send for a while."""
         if self._is_idle(stream_id):
             raise ConnectionFault(f"stream {stream_id} was not opened")
         by = self._gone.get(stream_id)
@@ -228,7 +228,7 @@ class Http2Control(Http2State):
             raise ConnectionFault("each setting must have six bytes", ErrorCode.FRAME_SIZE_ERROR)
         if flags & frames.ACK:
             return
-        told = dict(frames.SETTING.iter_unpack(payload))  # of several for one thing the last counts
+        told = dict(frames.SETTING.iter_unpack(payload))  # of several values of one setting the last counts
         if frames.INITIAL_WINDOW_SIZE in told:
             self._pay(len(self.streams) // 100)
         for name, value in told.items():

@@ -58,7 +58,7 @@ class Admission:
         """Whether one more call may begin, which is not counted: it is answered at once. Raises Overloaded."""
         shares = self.calls_of
         if self.calls >= self.max_calls or shares.held.get(peer, 0) >= shares.most:
-            self.open_call(peer)  # which says so
+            self.open_call(peer)  # which raises the error
 
     def close_call(self, peer: str) -> None:
         """Count a call out."""
@@ -92,7 +92,7 @@ class Admission:
         self.streams_of.give_back(peer)
 
     def open_unnamed_stream(self, peer: str) -> None:
-        """Count a stream in that needs no identity: half of all streams are for those who have one.
+        """Count a stream in that needs no identity: half of all streams are reserved for callers with one.
 
         Raises:
             Overloaded: as `open_stream`.
@@ -136,7 +136,7 @@ class Admission:
             self.bodies_of.give_back(peer, size_bytes)
 
     def weigh(self, peer: str, change: int) -> bool:
-        """More or less waits to be taken by a peer. False: more than it, or all together, may leave unread."""
+        """Count a change in what waits for a peer to take it. False: more than the peer, or all, may leave unread."""
         self.answers_bytes += change
         self.answers_of.count(peer, change)
         return change <= 0 or (self.answers_bytes <= self.max_answers_bytes and self.answers_of.has_room(peer))

@@ -18,7 +18,7 @@ class Limits:
     # --- messages ---
     max_request_bytes: int = 4 * MIB  # one request, after decompression
     max_response_bytes: int = 16 * MIB  # one answer, or one message of a stream
-    max_bodies_bytes: int = 128 * MIB  # HTTP bodies being received, large requests, those of watches
+    max_bodies_bytes: int = 128 * MIB  # HTTP bodies being received, large requests, requests of watches
     max_bodies_bytes_per_peer: int = 64 * MIB  # of these, from one peer
     max_answers_bytes: int = 1024 * MIB  # answers that were not taken yet, all together
     max_answers_bytes_per_peer: int = 256 * MIB  # of these, to one peer

@@ -24,7 +24,7 @@ class SecretName(NamedTuple):
     path: str  # id, or id/key
 
     def is_plain(self) -> bool:
-        """Whether it says where it is: `web/../mail` could be somebody else's."""
+        """Whether the path is what it says: `web/../mail` could be somebody else's."""
         return bool(self.provider) and not {"", ".", ".."}.intersection(self.path.split("/"))
 
 
@@ -32,7 +32,7 @@ class SecretName(NamedTuple):
 class Scope:
     """How far a role reaches. None: everywhere.
 
-    `clusters` None also once it is known to reach the one in question; until then it covers what names its cluster.
+    `clusters` is None, too, in a scope that `within` has compared; before that it covers only what names its cluster.
 
     Attributes:
         checks: those that a monitor reports.
@@ -64,7 +64,7 @@ class Scope:
         return is_own or (self.secrets is not None and f"{secret.provider}:{secret.path}" in self.secrets)
 
     def includes(self, other: Scope) -> bool:
-        """Whether whatever is within the other one is within this."""
+        """Whether this scope covers all that the other one covers."""
         return (
             _includes(self.services, other.services)
             and _includes(self.nodes, other.nodes)
@@ -73,7 +73,7 @@ class Scope:
         )
 
     def covers(self, service: str, node: str, cluster: str = "") -> bool:
-        """Whether an instance of this service on this node is within it; `cluster` empty: nobody knows where."""
+        """Whether an instance of this service on this node is within it; `cluster` empty: it is not known."""
         return (
             (self.services is None or service in self.services)
             and (self.nodes is None or node in self.nodes)
@@ -198,7 +198,7 @@ class Access:
             self.deny(f"node {node or '(none)'} ({field})", roles, node)
 
     def deny(self, what: str, roles: Iterable[Role] = (), key: str = "", scope: str = OUTSIDE) -> NoReturn:
-        """Raises PermissionDenied: this is out of reach. `scope`: why, if the caller has such a role."""
+        """Raises PermissionDenied: this is out of reach. `scope`: why, for a caller with one of the roles."""
         name = self.identity.name if self.identity else "nobody"
         wanted = [role for role in roles if role in self.rule.roles] or sorted(self.rule.roles)
         why = scope if any(role in self.grants for role in wanted) else f"requires the role {' or '.join(wanted)}"

@@ -29,7 +29,7 @@ class Of(StrEnum):
 
 
 class ReachForm(StrEnum):
-    """Where it is compared."""
+    """Where the reach is compared."""
 
     CHECKED = "checked"  # before the method
     EACH = "each"  # by the method, item by item of a batch: the answer says which were refused
@@ -61,7 +61,7 @@ def _nothing_left_out(_request: Any, access: Access) -> None:
 EVERYTHING: Final = Reach(Of.EVERYTHING, ReachForm.CHECKED, _nothing_left_out)
 ONESELF: Final = Reach(Of.ONESELF, ReachForm.CHECKED)
 SHOWN: Final = Reach(Of.LOCATION, ReachForm.CHECKED, lambda _request, _access: None)
-"""What every caller of the rule may see of the server itself, whatever its scope: no name of anybody's is in it."""
+"""What every caller of the rule may see of the server itself, whatever its scope: nobody's names are in it."""
 
 
 def on_each(of: Of) -> Reach:
@@ -80,5 +80,5 @@ def stored_reach(of: Of, check: Check | None = None) -> Reach:
 
 
 def checked_reach(of: Of, check: Check) -> Reach:
-    """Compared before the method."""
+    """The reach is compared before the method."""
     return Reach(of, ReachForm.CHECKED, check)

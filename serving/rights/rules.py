@@ -28,10 +28,10 @@ class AuditLevel(Enum):
     """Which of the calls that are let in go into the audit log; those that are denied all do."""
 
     NOTHING = auto()
-    DENIALS = auto()  # and those of items of a batch, too
-    READS = auto()  # all, but they go on while they cannot be recorded; also what agents must be able to say
-    WRITES = auto()  # refused while they cannot be recorded
-    ORDERS = auto()  # before, too, and what cannot be recorded is refused, unless it only stops something
+    DENIALS = auto()  # only denied items of a batch, and reports that changed something
+    READS = auto()  # all; they go on while they cannot be recorded: reads, and what agents must be able to say
+    WRITES = auto()  # all; they are refused while they cannot be recorded
+    ORDERS = auto()  # as WRITES, and recorded before, too; not refused if it only stops something
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -2,8 +2,8 @@
 
     {"name": "ops/ada", "proof": ["token", "5d41402abc4b2a76"], "grants": {"operator": [{"nodes": ["lab-*"]}]}}
 
-The text lasts as long as the order. Limits that are not known are refused. `proof` is its kind and id, which may be
-revoked meanwhile; without it the proof has no id, or the order is of a version that did not say.
+The text lasts as long as the order. Unknown limits are refused. `proof` is the kind and id of the caller's proof, which
+may be revoked meanwhile; it is missing if the proof has no id, or in orders of older versions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _LIMITS: Final = ("services", "nodes", "clusters", "checks")
 
 
 def encode_access(access: Access) -> str:
-    """Empty: nothing was compared, since callers are not authenticated."""
+    """The access as text; empty: nothing was compared, since callers are not authenticated."""
     if not access.is_checked or access.identity is None:
         return ""
     grants = {role.value: [_limits(scope) for scope in scopes] for role, scopes in access.grants.items()}

@@ -43,14 +43,14 @@ class HealthCalls:
         self._looking = asyncio.create_task(self._look_forever(), name="grpc health")
 
     async def stop(self) -> None:
-        """NOT_SERVING from now on, whatever the health."""
+        """Say NOT_SERVING from now on, whatever the health."""
         if self._looking is not None:
             self._looking.cancel()
             with suppress(asyncio.CancelledError):
                 await self._looking
         self._leaving = True
         self._look()
-        self._wake()  # those who know already that it does not serve: their streams end, too
+        self._wake()  # watches that were told NOT_SERVING before: they end, too
 
     def _known_service_parser(self, parse: Callable[[bytes], Any]) -> Callable[[bytes], bool]:
         """Whether the service is one of ours; its name is never kept, since it may be as long as a caller likes."""
@@ -64,7 +64,7 @@ class HealthCalls:
     async def _watch(self, is_known: bool, _: Call) -> AsyncIterator[Answer]:
         told: int | None = None
         while True:
-            self._look()  # changes must be measured against what is sent here
+            self._look()  # what is sent must be what the next look compares with, or a change would be missed
             changed, status = self._changed, self._last if is_known else _STATUS.SERVICE_UNKNOWN
             if status != told:
                 told = status

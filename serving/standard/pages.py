@@ -127,7 +127,7 @@ def own_pages(health: ProcessHealth, registry: CollectorRegistry, note: Callable
         return _text(status, f"{text}note: {noted}\n" if noted else text)
 
     async def metrics(request: PageRequest) -> PageAnswer:
-        request.call.access.check_all()  # they count everybody's, and some by name: of projects, budgets
+        request.call.access.check_all()  # metrics count everybody's calls, and name projects and budgets
         encode, content_type = _encoder(request.headers.get(b"accept", b"").decode("latin-1"))
         return PageAnswer(200, content_type, encode(registry))
 

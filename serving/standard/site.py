@@ -37,7 +37,7 @@ class SiteAnswer:
 def is_of_another_site(method: str, authority: str, headers: Mapping[bytes, bytes]) -> bool:
     """Whether a page of another site let a browser send this, which may change something.
 
-    A browser sends a form to anybody, with the cookies and certificates that it has for him, and says so.
+    A browser sends a form to any site, with the cookies and certificates that it has for it, and says whose page it is.
     """
     if method in ("GET", "HEAD"):
         return False

@@ -44,7 +44,7 @@ _CONTROLS: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class TextFormatter(logging.Formatter):
-    """One line, with the call at its end: what callers say begins no other, which would look like one of ours."""
+    """One line, with the call at its end. Callers' words cannot begin a new line, which would look like ours."""
 
     def __init__(self) -> None:
         super().__init__("%(asctime)s %(levelname)-7s %(message)s")
@@ -107,7 +107,7 @@ class RepeatFilter(logging.Handler):
 
     @property
     def fault(self) -> str:
-        """Why the other handler could not write its last record; empty: it was, or that handler does not say."""
+        """Why the other handler could not write its last record; empty: it could, or does not say."""
         return str(getattr(self._target, "fault", ""))
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -19,8 +19,8 @@ class CallStats:
     """Calls of one method over one transport.
 
     Attributes:
-        seconds: how long those took that succeeded.
-        answered: counts one more of them, given its seconds.
+        seconds: how long the successful calls took.
+        answered: counts one more successful call, given its seconds.
     """
 
     __slots__ = ("answered", "codes", "seconds")

@@ -19,7 +19,7 @@ from serving.transport.h2_side import Http2Connection
 log = logging.getLogger(__name__)
 
 _PER_TURN: Final = 4  # connections taken before others have their turn (decision 063)
-_MAX_SURPLUS = 256  # beyond the limits that may still shake hands; more are closed at once. Not Final: a test sets it
+_MAX_SURPLUS = 256  # connections over the limits that may shake hands; more are closed. Not Final: a test sets it
 _DER: Final = 2  # _ssl.ENCODING_DER
 _RETRY_S: Final = 1.0  # after accepting failed, say for want of file descriptors
 

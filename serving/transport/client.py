@@ -69,7 +69,7 @@ class Channel:
             call.leave()
 
     def stream(self, path: str, request: bytes, metadata: Metadata = (), timeout_s: float | None = None) -> ClientCall:
-        """All answers, as they come; what fails at once fails with the first of them. `leave` it before its end."""
+        """All answers, as they come; an error at once comes with the first of them. `leave` it before its end."""
         deadline = None if timeout_s is None else asyncio.get_running_loop().time() + timeout_s
         call = ClientCall(b"", request, deadline, self._options.max_answer_bytes)
         try:
@@ -96,7 +96,7 @@ class Channel:
             await asyncio.wait(ends)
 
     def _connection(self) -> ClientConnection:
-        """The one that takes calls; they wait there while it is being made."""
+        """The connection that takes calls, which wait in it while it is being made."""
         loop = asyncio.get_running_loop()
         if self._version() != self._made_with:
             self._made_with = self._version()
@@ -139,7 +139,7 @@ class Channel:
         if connection.has_answered:
             self._failures, self._retry_at = 0, 0.0
             return
-        # As good as none: whoever hangs up on everybody is not asked in a hurry.
+        # As bad as no connection: a server that hangs up without an answer is not asked again in a hurry.
         self._failure = reason or f"{self.address} closed the connection at once"
         options = self._options
         backoff_s = min(options.max_backoff_s, options.first_backoff_s * _GROWTH ** min(self._failures, 30))
@@ -173,7 +173,7 @@ def _encode_header(name: str, value: str | bytes) -> bytes:
 
 
 def _reason(error: Exception) -> str:
-    """The system's own word for it, if there is one; TLS and look-ups of names have numbers of their own."""
+    """Why connecting failed, in the system's words for errno; errors of TLS and name look-ups have their own words."""
     if isinstance(error, ssl.SSLError | socket.gaierror):
         return error.strerror or str(error)
     if isinstance(error, OSError) and error.errno:

@@ -95,7 +95,7 @@ class ClientCall:
         self.waiter: asyncio.Future[None] | None = None  # done when something has come, or it has ended
 
     def head(self, head: Head, *, end: bool) -> None:
-        """The headers of the answer; if they end it, they are its trailers, too."""
+        """Take the headers of the answer; if they end it, they are its trailers, too."""
         kind = head.named.get(b"content-type", b"")
         is_grpc = kind == b"application/grpc" or kind.startswith((b"application/grpc+", b"application/grpc;"))
         if is_grpc and end and b"grpc-status" in head.named:
@@ -106,7 +106,7 @@ class ClientCall:
             self.end(CallFailed(_OF_HTTP.get(head.status, codes.UNKNOWN), words, head.fields))
 
     def data(self, chunk: bytes, *, end: bool) -> int:
-        """More of its messages; the bytes to give back, as `free` says."""
+        """Take more of its messages; return the bytes to give back, as `free` does."""
         size = len(chunk) - PREFIX.size
         if not self._held and 0 <= size <= self._max_bytes and PREFIX.unpack_from(chunk) == (0, size):
             self._message(chunk[PREFIX.size :])  # almost always
@@ -117,7 +117,7 @@ class ClientCall:
         return self.free(len(chunk))
 
     def trailers(self, fields: Trailers) -> None:
-        """The end of the answer, with its status."""
+        """End the answer by its trailers, which hold the status."""
         named = dict(fields)
         status = named.get(b"grpc-status")
         if status == b"0" and self._held:
@@ -132,7 +132,7 @@ class ClientCall:
             self.end(CallFailed(code if code <= codes.UNAUTHENTICATED else codes.UNKNOWN, text, fields))
 
     def reset(self, code: int, *, is_late: bool) -> None:
-        """The peer, or a fault of it, has ended the stream before its time."""
+        """End the call: the peer, or a fault of it, has ended the stream before its time."""
         name = ErrorCode(code).name if code in ErrorCode.__members__.values() else str(code)
         status = _OF_RESET.get(code, codes.INTERNAL)
         if is_late and code == ErrorCode.CANCEL:
@@ -141,7 +141,7 @@ class ClientCall:
         self.end(CallFailed(status, f"the stream was reset: {name}", is_unprocessed=is_refused))
 
     def end(self, error: CallFailed | StopAsyncIteration) -> None:
-        """It ends so, unless it has ended."""
+        """End the call like this, unless it has ended already."""
         if self.is_over:
             return
         self.is_over, self._error = True, error
@@ -223,7 +223,7 @@ class ClientCall:
 
 
 def unsent(text: str, code: int = codes.UNAVAILABLE) -> CallFailed:
-    """The end of a call that was not begun."""
+    """The error of a call that was not begun."""
     return CallFailed(code, text, is_unprocessed=True)
 
 

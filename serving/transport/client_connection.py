@@ -22,21 +22,21 @@ _JOINED_BYTES: Final = 64 * 1024
 _TICK_S: Final = 1.0
 _EARNED_PER_S: Final = 100
 _LINGER_S: Final = 1.0
-_MOST_PINGS: Final = 2  # in a row without a message: servers end connections for more; the system looks on from there
+_MOST_PINGS: Final = 2  # in a row without a message: servers end connections for more; then TCP's own probes go on
 _LAST_ID: Final = frames.MAX_STREAM_ID - 2
 _ALIVE: Final = b"alive?  "
 _TIMEOUT: Final = b"\0\x0cgrpc-timeout"  # a field of HPACK that enters no table
 
 
 class ClientConnection:
-    """Calls in the order in which they come, as many at once as the peer takes. As `Connection`, of no base."""
+    """Calls in the order in which they come, as many at once as the peer takes. No base, as for `ServerConnection`."""
 
     def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection, str], None]) -> None:
         """`retired` is called once, when no new calls may be started any more; with a reason if none ever could."""
         self._name, self._options, self._retired = name, options, retired
         self._loop = asyncio.get_running_loop()
         self.lost: asyncio.Future[None] = self._loop.create_future()  # done when nothing is left of it
-        self.has_answered = False  # it was good for something
+        self.has_answered = False  # the peer has answered a call
         self._is_ready = False  # the peer's settings are here
         self.is_retired = self._is_secure = self._is_paused = self._is_flushing = self._in_turn = self._is_heard = False
         self._transport: asyncio.Transport | None = None
@@ -124,7 +124,7 @@ class ClientConnection:
         for kind, stream, what, end in machine.events():
             if stream is None:
                 self._handle_rest(kind, what)
-            elif not stream.owner.is_over:  # since something that came before in these bytes
+            elif not stream.owner.is_over:  # not ended by an earlier event of these bytes
                 self._handle(kind, stream, what, end=end)
         self._in_turn = False
         if not self._is_ready and machine.has_settings and not machine.failed:
@@ -189,7 +189,7 @@ class ClientConnection:
             transport.close()
 
     def eof_received(self) -> None:
-        """No more will come: the connection is closed."""
+        """Close the connection: no more will come."""
 
     def pause_writing(self) -> None:
         self._is_paused = True
@@ -228,7 +228,7 @@ class ClientConnection:
         self._flush_soon()
 
     def _refuse(self, reason: str) -> None:
-        """The peer takes no more calls: those that wait have not begun."""
+        """Refuse the calls that wait, none of which has begun: the peer takes no more."""
         self.retire(reason)
         waiting, self._waiting = self._waiting, {}
         for call in waiting:
@@ -247,7 +247,7 @@ class ClientConnection:
 
     def _end_all(self, reason: str) -> None:
         self._timer.cancel()
-        begun = self._machine.abandon()  # first: to refuse others may hang up once more, and for no reason
+        begun = self._machine.abandon()  # first: refusing those that wait may abort again, without the reason
         self._refuse("" if self._is_ready else f"cannot connect to {self._name}: {reason}")
         for stream in begun:
             stream.owner.end(CallFailed(codes.UNAVAILABLE, f"the connection to {self._name} was closed: {reason}"))

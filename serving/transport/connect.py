@@ -37,7 +37,7 @@ class ConnectForm(NamedTuple):
 
 
 class ConnectUnary(Wire):
-    """A call with one answer; both are bare bodies."""
+    """A call with one answer; request and answer are bare bodies."""
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         self._exchange, self._limits = exchange, limits  # not by super(): each call would pay for it

@@ -20,9 +20,9 @@ _RETIRE_S: Final = 60.0
 _MOST_GAP_S: Final = 0.01  # a handshake takes a millisecond
 LINGER_S: Final = 2.0  # for a refused client to read why; closing at once might lose the answer
 SURPLUS_S: Final = 0.5  # for a connection too many to begin its request, so that it is refused in its own HTTP
-_SPARED_S: Final = 5.0  # for its answer, if it asks for our health
+_SPARED_S: Final = 5.0  # for the answer of a connection too many that asks for our health
 _AT_ONCE: Final = struct.pack("ii", 1, 0)
-_LARGE_BYTES: Final = 4 * 1024  # to copy pieces as long as this costs more than a system call that takes several
+_LARGE_BYTES: Final = 4 * 1024  # pieces of this size cost more to copy than a system call that takes several
 
 
 class Core:
@@ -35,12 +35,12 @@ class Core:
         self.connections: set[ServerConnection] = set()
         self.arrivals: set[asyncio.Transport] = set()  # of connections that have said nothing yet
         self.accepted, self.date_line = 0, b""  # the line is for HTTP/1.1, of this second
-        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes  # held by the system for one whose reader does not read
+        self.kernel_bytes = 2 * shared.limits.send_buffer_bytes  # held by the system for a connection that nobody reads
         least_s = min(self.limits.slow_request_s, self.limits.stalled_write_s, self.limits.keep_alive_s)
         self.tick_s = min(_TICK_S, max(0.02, least_s / 4))
 
     def open_connection(self, peer: Peer) -> str:
-        """Count one in. The limit that it would break, if any: then it was not counted, and takes nobody's place."""
+        """Count a connection in; return the limit that it would break, if any: then it is not counted."""
         if self.accepted >= self.limits.max_connections:
             return "max_connections"
         try:
@@ -51,12 +51,12 @@ class Core:
         return ""
 
     def close_connection(self, peer: Peer) -> None:
-        """Count one out."""
+        """Count a connection out."""
         self.accepted -= 1
         self.admission.connections_of.give_back(peer.host)
 
     def relieve(self, host: str) -> None:
-        """More waits than may, for this peer or for all: the connection where most of it waits gives some up."""
+        """Too much waits, for this peer or for all: let the connection where most of it waits give some up."""
         of_peer = not self.admission.answers_of.has_room(host)
         waiting = [one for one in self.connections if one.waiting and (one.peer.host == host or not of_peer)]
         if waiting:
@@ -116,7 +116,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
         return self.is_closing
 
     def turn_away(self, limit: str) -> None:
-        """Say that there are too many connections, and hang up. To be called by those that know how to say it."""
+        """Say that there are too many connections, and hang up. Counted here; each HTTP says it in its own way."""
         self.core.admission.refused[limit] += 1
 
     def _surplus_late(self) -> None:
@@ -126,7 +126,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
             self.turn_away(self.surplus)
 
     def take_turn(self) -> None:
-        """Handle what has come: now, or when others had their turn, and then no more is read until it was handled."""
+        """Handle what has come now, or after the turns of others; until then no more is read."""
         if self._is_in_line:
             self.hold_back()
         elif self.core.turns.left <= 0:
@@ -159,7 +159,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
             self.transport.writelines(parts)
 
     def account(self, queued: int) -> None:
-        """Count what waits now, of which so much in queues of ours."""
+        """Count what waits now: `queued` bytes in our own queues, and what the transport and the system hold."""
         written = self.transport.get_write_buffer_size() + self.core.kernel_bytes if self.is_paused else 0
         waiting, self._untaken = queued + written, written
         if waiting != self.waiting:
@@ -168,15 +168,15 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
                 self.core.relieve(self.peer.host)
 
     def relieve(self) -> None:
-        """Too much waits for this peer, or for all, and most of it here: give it up."""
+        """Give up what waits here: too much waits, for this peer or for all, and most of it here."""
         self.core.admission.refused["max_answers_bytes"] += 1
         self.abort_connection()
 
     def data_received(self, data: bytes) -> None:
-        """Bytes have come."""
+        """Take bytes that have come."""
 
     def eof_received(self) -> None:
-        """No more will come: the connection is closed."""
+        """Close the connection: no more will come."""
 
     def pause_writing(self) -> None:
         self.is_paused = True
@@ -203,7 +203,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
         return None if taken - taken_before < limits.min_read_bytes_per_s * patience_s else (now, taken)
 
     def tick(self, now: float) -> None:
-        """Time has passed."""
+        """Do what has become due."""
 
     def shut_down(self) -> None:
         """Take no more requests, finish those under way, then close."""
@@ -212,11 +212,11 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
         """End all that is under way, with errors that say so."""
 
     def close(self, *, lingers: bool = False) -> None:
-        """Write what is left, and hang up. `lingers`: drop what comes: unread, it would take the last answer away."""
+        """Write what is left, and hang up. `lingers`: drop what comes; unread, it would destroy the last answer."""
         if self.is_closing or self.is_lost:
             return
         self.is_closing = True
-        self.loop.call_later(LINGER_S, self.abort_connection)  # whoever does not take it
+        self.loop.call_later(LINGER_S, self.abort_connection)  # if the peer does not take it
         if lingers and self.transport.can_write_eof():
             self.transport.write_eof()
             self.transport.resume_reading()
@@ -224,7 +224,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
             self.transport.close()
 
     def abort_connection(self) -> None:
-        """Hang up on a peer that does not read, which would keep there what the system holds."""
+        """Hang up on a peer that does not read, and drop what the system holds for it."""
         if not self.is_lost:
             sock = self.transport.get_extra_info("socket")
             if sock is not None and sock.family != socket.AF_UNIX:

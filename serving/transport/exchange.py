@@ -46,7 +46,7 @@ class Handler:
     """Serves one exchange. This one ignores all that happens to it. None of its methods raises."""
 
     def data(self, chunk: bytes, *, end: bool) -> None:
-        """More of the body; each chunk is given back by `Exchange.acknowledge_bytes`."""
+        """Take more of the body; each chunk is given back by `Exchange.acknowledge_bytes`."""
 
     def on_request_timeout(self) -> None:
         """The request has not arrived in time."""
@@ -79,16 +79,16 @@ class Exchange:
         self.head, self.peer = head, peer
 
     def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
-        """All of the answer. Over HTTP/2 `lead` comes before the body, and `trailers`, a block, behind it."""
+        """Send all of the answer. Over HTTP/2 `lead` comes before the body, and `trailers`, a block, behind it."""
 
     def begin(self, head: AnswerHead) -> None:
-        """The head of an answer whose body comes in pieces."""
+        """Send the head of an answer whose body comes in pieces."""
 
     def send(self, chunk: bytes) -> None:
-        """A piece of the body; `drained` says when the next one may come."""
+        """Send a piece of the body; `wait_until_drained` says when the next one may come."""
 
     def finish(self, trailers: Fields | None = None) -> None:
-        """The end of the body."""
+        """End the body."""
 
     def abort(self) -> None:
         """Break the answer off: it cannot be ended well any more."""
@@ -113,7 +113,7 @@ class Exchange:
             await self._drained
 
     def receive(self, chunk: bytes, *, end: bool) -> None:
-        """More of the body; nobody wants it where the request was refused at once."""
+        """Hand more of the body to the handler, or drop it if there is none: the request was refused."""
         if self.handler is not NO_HANDLER:
             self.handler.data(chunk, end=end)
         else:

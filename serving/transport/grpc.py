@@ -63,7 +63,7 @@ class Grpc(Wire):
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
         ended = [*status_fields(error, self._exchange.most_trailer_bytes), *call.trailer_fields]
         if call.head_fields and not self._exchange.sent_any:
-            self.begin(call)  # else clients would take them for trailers
+            self.begin(call)  # else clients would take the headers for trailers
         if self._exchange.sent_any:
             self._finish(ended)
         else:

@@ -32,7 +32,7 @@ class H1Side(ServerConnection):
         self._idle_at = self.loop.time()
         self._begun_at: float | None = None  # when the request began that has not arrived yet
         self._body_bytes = self._unwanted_bytes = 0
-        self._most_unwanted_bytes = 2 * core.limits.max_request_bytes  # of a request that is answered, or all framing
+        self._most_unwanted_bytes = 2 * core.limits.max_request_bytes  # of an answered request, or of mere framing
 
     def data_received(self, data: bytes) -> None:
         if self.is_closing:  # as much as one request may have is dropped; then the sender has to wait
@@ -80,7 +80,7 @@ class H1Side(ServerConnection):
             if self._exchange is not None:
                 kind, what, _ = self._events[-1]
                 if kind == machine.FAULT:
-                    self._refuse_fault(what)  # whoever sends so is not answered what it sent before
+                    self._refuse_fault(what)  # whoever sends that gets no answer to earlier requests either
                 return None
             if self.core.turns.left <= 0:
                 self.wait_in_line()
@@ -139,8 +139,8 @@ class H1Side(ServerConnection):
             self._flush()
 
     def over(self, exchange: H1Exchange) -> None:
-        """The answer is complete, though it may not have left."""
-        exchange.handler = NO_HANDLER  # else each call would be a circle
+        """Go on after an answer that is complete, though it may not have left."""
+        exchange.handler = NO_HANDLER  # else each call would be a reference cycle
         if exchange.ends_connection:
             self.close(lingers=not exchange.is_received)
         elif not exchange.is_received:
@@ -150,7 +150,7 @@ class H1Side(ServerConnection):
         else:
             self._exchange = None
             self._idle_at = self.loop.time()
-            if self._begun_at is not None and self._events:  # the next one has waited for this one
+            if self._begun_at is not None and self._events:  # the next request has waited for this one
                 self._begun_at = self._idle_at
             if not self._is_advancing:
                 self.handle()
@@ -175,7 +175,7 @@ class H1Side(ServerConnection):
 
     def turn_away(self, limit: str) -> None:
         super().turn_away(limit)
-        self._refuse(TooManyConnections(""))  # it was counted
+        self._refuse(TooManyConnections(""))  # super() has counted it
 
     def _refuse_fault(self, fault: Http1Fault) -> None:
         self._refuse(HeadersTooLarge(self.core.limits.max_header_bytes) if fault.limit else MalformedHttp(str(fault)))
@@ -251,7 +251,7 @@ class H1Exchange(Exchange):
         self.keeps_alive = begun.keep_alive
 
     def ends_soon(self) -> None:
-        """The connection ends with the answer."""
+        """Let the connection end with the answer."""
         self.keeps_alive, self.ends_connection = False, True
 
     def answer(self, head: AnswerHead, body: bytes, trailers: bytes = b"", lead: bytes = b"") -> None:
@@ -296,6 +296,6 @@ class H1Exchange(Exchange):
         return self._side.is_paused
 
     def _ending(self) -> bytes:
-        # Whoever is answered before the end of its request may send another one behind it, unless told otherwise.
+        # A client that is answered before the end of its request may send another one behind it, unless told not to.
         self.keeps_alive = self.keeps_alive and (self.is_received or self._side.will_read_rest(self))
         return b"\r\n" if self.keeps_alive else b"connection: close\r\n\r\n"

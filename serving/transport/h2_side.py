@@ -17,7 +17,7 @@ from serving.protocol_errors import HeadersTooLarge, MalformedHttp
 from serving.transport.connection import Core, ServerConnection
 from serving.transport.exchange import NO_HANDLER, AnswerHead, Exchange, Fields, with_extra
 
-_ROOM_BYTES, _JOINED_BYTES = 512 * 1024, 32 * 1024  # of DATA handed over at once; that wait for the next turn's
+_ROOM_BYTES, _JOINED_BYTES = 512 * 1024, 32 * 1024  # of DATA: handed over at once; that wait for the next turn
 _BATCH, _TURN_S = 8, 0.001  # requests between looks at the clock
 _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word
@@ -78,7 +78,7 @@ class Http2Connection(ServerConnection):
                 self._handle_rest(kind, stream, what)
             elif kind == state.HEADERS:
                 self._open(stream, what, end=end)
-            elif stream.owner is not None:  # else its connection was turned away with it
+            elif stream.owner is not None:  # else it was turned away with its connection
                 if end and self._incomplete:
                     self._incomplete.pop(stream.owner, None)
                 stream.owner.receive(what if kind == state.DATA else b"", end=end)
@@ -98,7 +98,7 @@ class Http2Connection(ServerConnection):
             exchange.receive(b"", end=True)
 
     def _refuse(self, stream: Http2Stream, fault: AmbiguousHead | None) -> None:
-        """Answer a request without a head that could be served; None: it is over the limit."""
+        """Answer a request whose head cannot be served; `fault` None: the head is over the limit."""
         head = _NO_HEAD if fault is None else fault.head
         if self.surplus and self.has_no_place(head):
             return
@@ -120,14 +120,14 @@ class Http2Connection(ServerConnection):
             self._hang_up()
 
     def over(self, exchange: Exchange) -> None:
-        """The answer is complete, though it may not have left."""
-        exchange.handler = NO_HANDLER  # else each call would be a circle
+        """Go on after an answer that is complete, though it may not have left."""
+        exchange.handler = NO_HANDLER  # else each call would be a reference cycle
         if self._incomplete:
             self._incomplete.pop(exchange, None)
         self.flush_soon()
 
     def flush_soon(self) -> None:
-        """Something is to be written; once in a turn is enough."""
+        """Write what is there at the end of this turn, once."""
         if self.machine.outgoing.waiting:
             self.account(self.machine.outgoing.waiting)
         if not self._in_turn and not self._is_flushing:
@@ -167,7 +167,7 @@ class Http2Connection(ServerConnection):
         self._flush()
 
     def relieve(self) -> None:
-        """The stream that waits with most goes first; if it was the last, the connection."""
+        """End the stream in which most waits; if nothing waits in any, the connection."""
         slowest = max(self.machine.streams.values(), key=lambda stream: stream.queued, default=None)
         if slowest is None or not slowest.queued:
             super().relieve()
@@ -208,7 +208,7 @@ class Http2Connection(ServerConnection):
             exchange.handler.on_request_timeout()
 
     def _check_blocked(self, now: float) -> None:
-        """Streams whose reader opens no window, while the connection goes on."""
+        """End streams whose reader opens no window, while the connection goes on."""
         before, self._blocked = self._blocked, {}
         for stream in [one for one in self.machine.streams.values() if one.queued and one.window <= 0]:
             if measured := self.still_taking(before.get(stream), now, stream.sent):
@@ -227,7 +227,7 @@ class Http2Connection(ServerConnection):
 
     def turn_away(self, limit: str) -> None:
         super().turn_away(limit)
-        self.machine.last_id = 0  # as a client is told: none was served, it may send them elsewhere
+        self.machine.last_id = 0  # tells the client that no stream was served: it may send them elsewhere
         self.machine.go_away(ErrorCode.ENHANCE_YOUR_CALM, limit)
         self.machine.failed = True
         self._hang_up()

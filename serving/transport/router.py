@@ -51,14 +51,14 @@ class Router:
         site: Site | None = None,
         hosts: AllowedHosts | None = None,
     ) -> None:
-        """`hosts`: by which callers may name it over plain HTTP/1.1; None: by any."""
+        """`hosts`: the names that callers may use for this server over plain HTTP/1.1; None: any."""
         self._cors, self._site, self._hosts = cors, site, hosts
         self._shared, self._limits = shared, shared.limits
         self._endpoints = {b"/" + one.path.encode(): RpcEndpoint(one, shared, _KINDS[type(one)]) for one in methods}
         self._pages, self._page_paths = Pages(pages, shared), frozenset(path.encode() for path in pages)
 
     def open(self, exchange: Exchange) -> None:
-        """A request has begun: from now on it has a handler, or is answered."""
+        """Give a request that has begun a handler, or answer it."""
         if self._cors is not None and self._cors.answer_preflight(exchange):
             return
         head = exchange.head
@@ -140,7 +140,7 @@ class Router:
             self._refuse(exchange, endpoint, error)
 
     def _refuse(self, exchange: Exchange, endpoint: RpcEndpoint | None, error: ServiceError) -> None:
-        """A request that no protocol could read: told as the protocol that it seems to be."""
+        """Refuse a request that no protocol can read, in the protocol that it seems to be."""
         call = ExchangeCall(exchange, self._shared.ids)
         error.request_id = call.request_id
         self._shared.admission.count(error)
@@ -174,7 +174,7 @@ class Cors:
         self._origins = frozenset(origin.encode() for origin in origins)
 
     def answer_preflight(self, exchange: Exchange) -> bool:
-        """Note what the answer must say; whether the request was only a browser's question, and is answered."""
+        """Note the headers that the answer needs. True: it was a browser's preflight, which is answered now."""
         named = exchange.head.named
         origin = named.get(b"origin")
         if origin is None or not (origin in self._origins or b"*" in self._origins):

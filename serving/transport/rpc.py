@@ -92,7 +92,7 @@ class Rpc(Handler):
             self._exchange.acknowledge_bytes(len(chunk))
         if self._is_closed or self._task is not None:
             return
-        CURRENT.set(self._call)  # others' headers may have come since ours
+        CURRENT.set(self._call)  # headers of other calls may have come since ours, and set it
         try:
             self._read_chunk(chunk, end=end)
         except BaseException as error:
@@ -145,7 +145,7 @@ class Rpc(Handler):
             self._result.close()
 
     def _run(self, is_compressed: bool, payload: bytes) -> None:
-        """The request is here."""
+        """Run the call: the request is here."""
 
     async def _request(self, is_compressed: bool, payload: bytes) -> Any:
         """The message, parsed in a thread where that takes long."""

@@ -62,11 +62,11 @@ class Server:
         router = Router(table, shown, shared, Cors(cors) if cors else None, site, hosts)
         self._core = Core(router, shared)
         self._reuse_port = reuse_port
-        self._ends: list[Callable[[], object]] = []  # of listening
+        self._ends: list[Callable[[], object]] = []  # each ends listening on one address
         self._ticking: asyncio.Task[None] | None = None
 
     async def listen(self, address: str, tls: Callable[[], SSLContext] | None = None) -> int:
-        """Serve on host:port, or on unix:PATH; `tls` gives each connection its context. The port. Raises OSError."""
+        """Serve on host:port or unix:PATH; return the port. `tls` gives each connection its context. Raises OSError."""
         if self._ticking is None:
             self._ticking = asyncio.create_task(self._core.tick_forever(), name="connections")
             self._health.start()

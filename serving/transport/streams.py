@@ -92,7 +92,7 @@ class DuplexRpc(StreamRpc):
             self._backlog.put_nowait(None)
 
     def on_request_timeout(self) -> None:
-        """Requests may come for as long as the stream lives."""
+        """Do nothing: requests may come for as long as the stream lives."""
 
     def _give_back(self) -> None:
         self._exchange.acknowledge_bytes(self._unread_bytes)
@@ -112,7 +112,7 @@ class DuplexRpc(StreamRpc):
         """The next request."""
         message = await self._backlog.get()
         if message is None:
-            self._backlog.put_nowait(None)  # whoever asks again
+            self._backlog.put_nowait(None)  # for whoever asks again
             raise StopAsyncIteration
         self._backlog_bytes -= len(message[1])
         if self._backlog_bytes <= _BACKLOG_BYTES:

@@ -18,7 +18,7 @@ class Wire:
     timeout_s: float | None = None  # how long the caller waits; None: it did not say
     _encoding = ""  # of messages that say they are compressed
     _envelopes: Envelopes | None = None
-    _ok: AnswerHead  # of an answer that begins well
+    _ok: AnswerHead  # the head of an answer that begins well
 
     def __init__(self, exchange: Exchange, limits: Limits) -> None:
         self._exchange, self._limits = exchange, limits
@@ -40,10 +40,10 @@ class Wire:
         return gunzip(self._encoding, payload, self._limits.max_request_bytes)
 
     def unary_answer(self, call: ExchangeCall, payload: bytes) -> None:
-        """The one answer of a call, and its end."""
+        """Send the one answer of a call, and end it."""
 
     def begin(self, call: ExchangeCall) -> None:
-        """Answers will come."""
+        """Begin the answer: messages will come."""
         self._exchange.begin(with_extra(self._ok, call.head_fields))
 
     def frame_message(self, payload: bytes) -> bytes:
@@ -51,18 +51,18 @@ class Wire:
         return envelope(0, payload)
 
     def message(self, payload: bytes) -> None:
-        """One of the answers."""
+        """Send one of the answers."""
         self._exchange.send(self.frame_message(payload))
 
     def push(self, payload: bytes) -> bool:
-        """One more answer, in protobuf, where nothing of the last waits. False: it cannot be sent now."""
+        """Send one more answer, in protobuf, if nothing of the last one waits. False: it cannot be sent now."""
         exchange = self._exchange
         if may_send := exchange.sent_any and not (self.json_out or exchange.is_over or exchange.is_waiting):
             self.message(payload)
         return may_send
 
     def end(self, call: ExchangeCall) -> None:
-        """All went well."""
+        """End the call: all went well."""
 
     def fail(self, call: ExchangeCall, error: ServiceError) -> None:
-        """The end of a call, whether its answer has begun or not."""
+        """End the call with an error, whether its answer has begun or not."""
