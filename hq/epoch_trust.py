@@ -211,7 +211,7 @@ def standing(
 
 
 class EpochTrust:
-    """Judges the epoch that memory holds; that it is confirmed, by an operator or by instances coming back, is stored.
+    """Judges the epoch that memory holds; stores that it is confirmed, by an operator or since most instances are back.
 
     Attributes:
         strangers: instances that agents report to this replica and the store does not know.
@@ -263,7 +263,7 @@ class EpochTrust:
         log.warning("epoch %s confirmed by %r: %s", record.epoch, by, reason)
 
     async def believe_what_came_back(self, loading: Loading, by: str) -> None:
-        """Confirm this epoch once most of what the one before held is back; end when everything is read again.
+        """Confirm this epoch once most of what the previous one held is back; end when everything is read again.
 
         Later the number of instances may rightly shrink.
         """

@@ -18,7 +18,7 @@ _MAX_SUBJECTS: Final = 10
 
 
 def requested_cluster(call: Call) -> str:
-    """The cluster that the header names, or "": a federation gateway asks that one, a replica refuses another's calls.
+    """The cluster that the header names, or "": a federation gateway asks that one; a replica must be in it.
 
     Raises:
         InvalidRequest: the headers name two clusters.

@@ -124,7 +124,7 @@ class Unauthenticated(ServiceError):
 
 
 class PermissionDenied(ServiceError):
-    """The caller may not do this; the message says what is missing. `key`: what it was about, for the audit log."""
+    """The caller may not do this; the message says what is missing. `key`: the call's object, for the audit log."""
 
     code: ClassVar[Code] = "PERMISSION_DENIED"
     reason = "PERMISSION_DENIED"

@@ -89,7 +89,7 @@ def probe(sock: socket.socket | None, patience_s: float) -> None:
 
 
 def set_tcp(sock: socket.socket, **options: int) -> None:
-    """Set those of these options of TCP that the system has."""
+    """Set these options of TCP, as far as the system has them."""
     for name, value in options.items():
         if hasattr(socket, name):
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)

@@ -141,7 +141,7 @@ def _refuse_newer(stored: store_pb2.FormatRecord) -> None:
 
 
 def _decode_record(record: Record | None) -> store_pb2.EpochRecord:
-    """Empty if there is none, or none that can be read."""
+    """The epoch in a record; empty if there is no record, or it cannot be read."""
     try:
         return store_pb2.EpochRecord.FromString(record.value) if record else store_pb2.EpochRecord()
     except DecodeError:

@@ -134,7 +134,7 @@ def _certainly_not_done(code: grpc.StatusCode, details: str) -> bool:
 
 
 class Token:
-    """Fetched when first needed and again when it was refused, once for all who wait for it.
+    """A token, fetched when first needed and again when it was refused, once for all who wait for it.
 
     etcd forgets tokens after five minutes without use, at its restart and when the user changes. While its
     authentication is off there is none; once it is on, calls without a token are refused.

@@ -76,7 +76,7 @@ class StoreCheckpoint(Protocol):
 
 
 async def restore_checkpoint(kept: StoreCheckpoint, store: Store, epoch: str) -> Record:
-    """Give it to the sink, if the store proves it; return what was applied last. Raises NotKept, Unavailable."""
+    """Give it to the sink if the store proves it; return the record applied last. Raises NotKept, Unavailable."""
     if kept.epoch != epoch:
         raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
     try:

@@ -168,7 +168,7 @@ class LocationFollower:
         return asked.SerializeToString()
 
     def on_message(self, body: bytes) -> list[Portion]:
-        """Return the portions to send for an encoded message. Raises Silence: it is not from this location."""
+        """Return the portions to send for an encoded message. Raises NoAnswer: it is not from this location."""
         try:
             message = parse_message(body)
         except ValueError as error:

@@ -61,7 +61,7 @@ class Single:
         return frame + encoded_sources({n: t.source for n, t in answers.said.items()}, answers.silent)
 
     async def explain(self, message: pb.ExplainInstanceRequest, call: Call) -> bytes:
-        """Why it is ready or not, as its location explains it."""
+        """Why the instance is ready or not, as its location explains it."""
         ask = asking(self._locations, pb.ReadOptions(), (), call, self._clock)
         request = pb.FindInstancesRequest(filter=pb.InstanceFilter(instance_id=[message.id]))
         request.field_mask.paths.append("meta.id")

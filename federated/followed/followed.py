@@ -156,7 +156,7 @@ class _Filter:
         return sum(picture.size_bytes for picture in self._pictures.values()) + self._joined.size_bytes
 
     def answer(self, now: float, page_size: int, page_bytes: int) -> FollowedAnswer | None:
-        """None: it is not certain, or is more than one page."""
+        """The answer from memory; None: it is not certain, or is more than one page."""
         by_name = self._locations.by_name
         if len(self._pictures) != len(by_name):
             return None

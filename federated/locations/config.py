@@ -50,7 +50,7 @@ def parse(text: str) -> GatewayConfig:
     """Read the YAML of a configuration.
 
     Raises:
-        BadConfig: with every fault that was found.
+        BadGatewayConfig: with every fault that was found.
     """
     try:
         loaded = yamltext.load(text)
@@ -120,7 +120,7 @@ def _mapping(value: Any, where: str, faults: list[str]) -> dict[Any, Any]:
 
 
 def check_plain(config: GatewayConfig) -> None:
-    """Raises BadConfig: tokens would cross a network in plain text."""
+    """Raises BadGatewayConfig: tokens would cross a network in plain text."""
     told = "forwarded tokens would travel in plain text: give --location-ca for TLS, or --insecure"
     faults = [
         f"locations.{one.name}.replicas: {address} is not on this machine, and {told}"
@@ -144,7 +144,7 @@ class ConfigFile:
     """
 
     def __init__(self, path: Path, check: Callable[[GatewayConfig], None] = lambda _: None) -> None:
-        """`check` raises BadConfig for what must not come into force. Raises that, or OSError if it cannot be read."""
+        """`check` raises BadGatewayConfig for what must not come into force. Raises that, or OSError for the file."""
         self._path, self._check = path, check
         self._text = path.read_text(encoding="utf-8")
         self.current = self._checked_config(self._text)

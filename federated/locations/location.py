@@ -51,7 +51,7 @@ class LastGood:
             self.size_bytes -= len(gone.body) + len(asked)
 
     def get(self, method: str, request: bytes) -> LastGoodAnswer | None:
-        """The last answer to this very request; None: it was never answered, or that is forgotten."""
+        """The last answer to this very request; None: there was none, or it is forgotten."""
         return self._kept.get((method, request))
 
 
@@ -100,7 +100,7 @@ class Location:
             needs_store: memory alone cannot answer, so a slow answer says nothing about other reads.
 
         Raises:
-            Silence: it has no answer, or was not waited for because it failed before.
+            NoAnswer: it has no answer, or was not waited for because it failed before.
             HqApiError: it rejects the request.
         """
         if not self.health.is_up:

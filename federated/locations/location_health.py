@@ -60,7 +60,7 @@ class LocationHealth:
         """Take note of a Source in an answer, and return it.
 
         Raises:
-            Silence: it is from another location: its answer must not be taken for this one's.
+            NoAnswer: it is from another location, whose answer must not be taken for this one's.
         """
         if encoded == self._encoded and self.source is not None:  # replicas reuse a Source for a few milliseconds
             self.seen_at = self._clock.now()

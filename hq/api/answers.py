@@ -84,7 +84,7 @@ _LIST_SOURCES: Final = b"\x1a"
 
 
 class SourceCodec:
-    """Sources in both encodings. Many answers share one; it is encoded once."""
+    """Sources in both encodings. Many answers share a source, which is encoded once."""
 
     def __init__(self) -> None:
         self._last: Source | None = None

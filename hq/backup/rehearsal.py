@@ -62,7 +62,7 @@ class Rehearsal(NamedTuple):
 async def rehearse(
     file: BinaryIO, backups: Sequence[Summary], clock: Clock, progress: Progress, tell: Callable[[Rehearsal], None]
 ) -> None:
-    """Restore verified backups into a new etcd one after the other, let their servers read them, and end it all.
+    """Restore verified backups into a new etcd one after the other, let their servers read them, and end that etcd.
 
     `tell` is called with each result. Raises EtcdNotFound, EtcdFailed, OSError: this machine cannot rehearse; and what
     `Restore.run` raises.
@@ -146,7 +146,7 @@ def messages(server: BackedUpServer) -> dict[str, type[Message]]:
 
 
 async def _until_loaded(run: Coroutine[Any, Any, None], loaded: asyncio.Event, died: asyncio.Task[Exception]) -> None:
-    """Run it until everything is read, then end it. Raises what ended it before, or why etcd ended."""
+    """Run a server until it has read everything, then end it. Raises what ended it before that, or why etcd ended."""
     running, loading = asyncio.create_task(run), asyncio.create_task(loaded.wait())
     try:
         await asyncio.wait((running, loading, died), return_when=asyncio.FIRST_COMPLETED)

@@ -53,7 +53,7 @@ async def check_is_ours(store: Store, server: BackedUpServer, keys: Keys) -> Non
 async def save(
     store: Store, places: Sequence[BackupPlace], file: BinaryIO, clock: Clock, progress: Progress
 ) -> dict[str, BackupWriter]:
-    """Write a backup of each place that has records, all at one revision of the store; return them by server.
+    """Write a backup of each place that has records, all at one revision of the store; return the writers by server.
 
     Raises:
         NothingToSave: no server ever served at any of these places, or a restore is unfinished at one.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> bool:
-    """Replace a file unless it has this content; return whether it did. Readers see either one, complete."""
+    """Replace a file unless it has this content; return whether it did. Readers see the old or new file, complete."""
     with contextlib.suppress(FileNotFoundError):
         if path.read_bytes() == content:
             return False
@@ -18,7 +18,7 @@ def write_atomically(path: Path, content: bytes, mode: int = 0o600) -> bool:
 
 
 def write_once(path: Path, content: bytes) -> bool:
-    """Write a file that is not there; return whether it did. What is there stays."""
+    """Write a file unless there is one, which stays; return whether it was written."""
     if path.exists():
         return False
     made = _write_beside(path, content, 0o600)

@@ -62,7 +62,7 @@ class BatchPace:
         self._is_busy = False
 
     def interval_s(self, now: float, heartbeats: int) -> float:
-        """Seconds from the beginning of the batch that just ended, with so many heartbeats, to that of the next."""
+        """Seconds from the beginning of the batch that just ended, which had `heartbeats`, to that of the next one."""
         self._second.append((now, heartbeats))
         while now - self._second[0][0] > 1.0:
             self._second.popleft()

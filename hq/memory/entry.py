@@ -188,7 +188,7 @@ class Entry:
         return Entry(traits, marks, parts, self.spec_created, self.request_id, pool)
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """All of it as plain tuples, strings and numbers, from which `recall` makes it again."""
+        """The whole entry as plain tuples, strings and numbers, from which `recall` makes it again."""
         marks = tuple([mark.as_tuple() for mark in self.marks])
         versions = self.version, self.status_version, self.spec_created
         is_fresh = self.fresh_frame is not None

@@ -118,7 +118,7 @@ class Fanout:
             watcher.lose(reason)
 
     def lose_resumed(self, reason: str) -> None:
-        """Break those watches that went on from a token: what they had before came from elsewhere."""
+        """Break the watches that went on from a token: what they had before came from another replica."""
         for watcher in self._watchers():
             if watcher.is_resumed:
                 watcher.lose(reason)
@@ -187,7 +187,7 @@ _NAMED = ("ids", "nodes", "services", "revisions")
 
 
 def encode(query: Query, event: WatchedEvent) -> bytes:
-    """The event as a watcher with this filter sees it; empty: it does not."""
+    """The event as a watcher with this filter sees it; empty: such a watcher does not see it."""
     if event.after is not None and query.matches(event.after):
         return event.put
     if event.before is not None and query.matches(event.before):

@@ -36,7 +36,7 @@ class WatchedEvent:
         self._gone = b""
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """All of it, from which `recall` makes it again."""
+        """The whole event, from which `recall` makes it again."""
         before, after = (tuple(traits) if traits is not None else None for traits in (self.before, self.after))
         return self.version, self.id, before, after, self.put
 

@@ -169,7 +169,7 @@ class Indexes:
         return (query.passing(portion, left) for portion in portions) if left else portions
 
     def listing(self, query: Query) -> JoinedList | None:
-        """The whole answer to a query, kept until it changes; None: such answers are not kept, or it is too long."""
+        """The whole answer to a query, kept until it changes; None: it is too long, or of a kind that is not kept."""
         if query.listing is None:
             return None
         service, ready = query.listing

@@ -46,7 +46,7 @@ class CacheStats:
         return listing is not None and listing.note is self
 
     def drop(self) -> None:
-        """Keep the list no longer; nothing happens if it is not this one that is kept."""
+        """Keep the list no longer; nothing happens if another list is kept in its place."""
         if (home := self.home()) is not None and self.is_current():
             home.drop(self.key)
 

@@ -139,7 +139,7 @@ class Mark:
             self.heard_ms, self.heard_by = before.heard_ms, before.heard_by
 
     def as_tuple(self) -> tuple[Any, ...]:
-        """All of it, from which `recall` makes it again."""
+        """The whole mark, from which `from_tuple` makes it again."""
         heard = self.heard_ms, self.heard_by
         return self.id, self.ready, self.expired, *heard, self.incarnation, self.sequence, self.digest, self.liveness
 

@@ -69,7 +69,7 @@ class Alarm:
         self._timer: asyncio.TimerHandle | None = None
 
     def start_ringing(self, watcher: Watcher, loop: asyncio.AbstractEventLoop) -> None:
-        """Ring for it at the next moment, and at every later one while it stays asleep."""
+        """Ring for a watcher at the next moment, and at every later one while it stays asleep."""
         self._waiting[watcher] = None
         if self._timer is None:
             left_s = self._every_s and self._every_s - (loop.time() - self._phase_s) % self._every_s

@@ -242,7 +242,7 @@ def creation(draft: InstanceDraft, request_id: str, wall_ms: int) -> WritePlan:
 
 
 def change(entry: Entry, old: InstanceDraft, new: InstanceDraft, wall_ms: int, epoch_at: int) -> WritePlan:
-    """Plan a change of the spec; the status is rewritten with it where it would contradict it."""
+    """Plan a change of the spec, and of the status if that would contradict the new spec."""
     new.meta.modification_time.FromMilliseconds(wall_ms)
     moved = new.spec.node_name != old.spec.node_name
     if not moved and not has_dropped_revision(old.revision_ids(), new.revision_ids()):

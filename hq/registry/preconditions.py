@@ -41,7 +41,7 @@ def check_entry(permit: Permit, entry: Entry) -> None:
 
 
 def check_draft(permit: Permit, draft: InstanceDraft, old: InstanceDraft | None = None) -> None:
-    """Check an instance as it would become. Secrets that it has already, it keeps."""
+    """Check an instance as it would become. It may keep the secrets that it has already."""
     secrets = new_secrets(draft.secrets, old.secrets if old is not None else {})
     permit(draft.meta.id, draft.meta.service_id, draft.spec.node_name, secrets=secrets)
 
@@ -126,7 +126,7 @@ class Preconditions:
         await self._wait_for(max(conflict.modified.values()), deadline)
 
     async def _permitted_entry(self, entry: Entry, permit: Permit) -> Entry:
-        """The instance, or what it has become after a fence if the permit refuses this state. Raises OutOfReach."""
+        """The instance if the permit allows it, else as it is after a fence. Raises OutOfReach: it refuses both."""
         try:
             check_entry(permit, entry)
         except OutOfReach:  # it may have become the caller's a moment ago

@@ -193,7 +193,7 @@ def _candidates(replicas: int | None, locations: int | None) -> Iterator[tuple[i
 
 
 def _gateways(costs: MeasuredCosts, workload: Workload) -> int:
-    """Two at least, so that one may be down; the others carry the lookups then."""
+    """How many gateways: two at least, so that one may be down while the others carry all lookups."""
     listed = workload.per_service
     each_s = lookup_cost_s(costs, listed, secured=workload.secured) / costs.gateway_share
     by_core = workload.lookups * each_s / BUSY

@@ -140,7 +140,7 @@ class Audit:
         self._sink.close()
 
     def tell(self, every_s: float = 0.0) -> None:
-        """Log how far the audit file has come since, so that whoever keeps the log knows which lines must be there."""
+        """Log how far the audit file has come, if it has: whoever keeps the log then knows which lines it must have."""
         mark, now = self.chain.mark, self._clock.now()
         if self._sink.is_file and self.chain.sequence and mark != self._marked and now >= self._mark_at + every_s:
             self._marked, self._mark_at = mark, now

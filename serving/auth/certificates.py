@@ -53,7 +53,7 @@ class Certificates:
             return False
 
     def check_clear(self, pem: bytes) -> None:
-        """Check that a certificate names one identity at most: all that it must do where a token says who calls.
+        """Check that a certificate names one identity at most: where a token says who calls, that is enough.
 
         Raises:
             Unauthenticated: it has several URIs, so that others could take it for another's, or cannot be read.

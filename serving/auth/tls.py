@@ -71,7 +71,7 @@ class ServerTls:
         return newest
 
     def _create_context(self, clients: ssl.VerifyMode) -> ssl.SSLContext:
-        """A context of what is in force. `clients`: must they show certificates, where there is a CA for them."""
+        """A context of what is in force. `clients`: whether they must show certificates, if there is a CA for these."""
         context, pair = _context(), self._pair.current
         context.set_alpn_protocols(["h2", "http/1.1"])
         context.options |= ssl.OP_NO_RENEGOTIATION

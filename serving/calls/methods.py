@@ -68,7 +68,7 @@ class Call:
 
     @property
     def touches(self) -> Sequence[Touch]:
-        """Return the objects that it wrote."""
+        """Return the objects that the call wrote."""
         return getattr(self, "_touches", ())  # few calls write: the others do without setting it
 
     @property

@@ -162,7 +162,7 @@ class Http1Machine:
             raise Http1Fault("", "max_header_bytes")
 
     def _check(self, method: bytes, version: str, named: dict[bytes, bytes], has_upgrade: bool) -> bytes:
-        """The authority. Raises Fault."""
+        """The authority. Raises Http1Fault."""
         if version not in ("1.0", "1.1"):
             raise Http1Fault("not HTTP/1.0 or HTTP/1.1")
         names = [name for name, _ in self._fields]

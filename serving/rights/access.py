@@ -24,7 +24,7 @@ class SecretName(NamedTuple):
     path: str  # id, or id/key
 
     def is_plain(self) -> bool:
-        """Whether the path is what it says: `web/../mail` could be somebody else's."""
+        """Whether the path has no detours: `web/../mail` could be somebody else's."""
         return bool(self.provider) and not {"", ".", ".."}.intersection(self.path.split("/"))
 
 
@@ -51,7 +51,7 @@ class Scope:
         return self.services is None and self.nodes is None and self.clusters is None and self.checks is None
 
     def within(self, cluster: str) -> Scope | None:
-        """The same in this cluster; None: it does not reach it."""
+        """The scope in this cluster; None: it does not reach the cluster."""
         if self.clusters is None:
             return self
         return Scope(self.services, self.nodes, None, self.checks, self.secrets) if cluster in self.clusters else None

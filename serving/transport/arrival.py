@@ -28,7 +28,7 @@ class Arrival(asyncio.Protocol):
     """A connection until it is known which HTTP it speaks."""
 
     def __init__(self, core: Core, peer: Peer, surplus: str) -> None:
-        """`surplus`: the limit beyond which it is; empty: it was counted in."""
+        """`surplus`: the limit that the connection is beyond; empty: none, it was counted in."""
         self._core, self._peer, self._surplus = core, peer, surplus
         self._begun = b""
         self._is_counted = not surplus
@@ -104,7 +104,7 @@ class Acceptor:
         self._resume()
 
     def close(self) -> None:
-        """Take no more, and break off what shakes hands. The socket is left to whoever made it."""
+        """Take no more connections, and break off handshakes. The socket is left to whoever made it."""
         if self._retry is not None:
             self._retry.cancel()
         self._core.loop.remove_reader(self._listening)

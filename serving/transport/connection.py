@@ -89,7 +89,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
     """One connection in one HTTP. `tick` comes about once a second; nothing else is timed, but the last seconds."""
 
     def __init__(self, core: Core, transport: asyncio.Transport, peer: Peer, surplus: str = "") -> None:
-        """`surplus`: the limit beyond which it is: it is turned away, unless it asks how we are."""
+        """`surplus`: the limit that the connection is beyond: it is turned away, unless it asks for our health."""
         self.core, self.transport, self.peer = core, transport, peer
         self.loop = core.loop
         self.waiting = 0  # bytes not taken yet: our own queues, the transport's, and the system's while it is full

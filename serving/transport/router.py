@@ -88,7 +88,7 @@ class Router:
         return path in VITAL if endpoint is None else endpoint.is_free
 
     def refuse(self, exchange: Exchange, error: ServiceError) -> None:
-        """Answer a request whose head says that it cannot be served; without a method it is not known what it was."""
+        """Answer a request whose head says that it cannot be served: as gRPC if it is that, or has no known method."""
         self._shared.admission.count(error)
         head = exchange.head
         if head.method and not head.named.get(b"content-type", b"").startswith(b"application/grpc"):

@@ -65,7 +65,7 @@ def choose_etcd(
 
 
 def can_read(version: tuple[int, int, int], written_by: tuple[int, int]) -> bool:
-    """Whether it starts on such data: etcd reads those of its own minor release and of the one before; (0, 0): any."""
+    """Whether etcd reads such data: its own minor release's, or those of the one before; (0, 0): there are no data."""
     release = version[:2]
     if written_by == (0, 0):
         return release >= OLDEST
