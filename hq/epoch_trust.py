@@ -89,9 +89,9 @@ class UnknownInstances:
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
         # By node and instance: time of the first and last report; the newest last.
         self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
-        self._kept = Counter[str]()  # by node
-        self._going_on = Counter[str]()  # likewise
-        self._reporters = Counter[int]()  # of these, nodes by their count: few numbers, however many nodes there are
+        self._kept = Counter[str]()  # how many are in `_heard`, by node
+        self._going_on = Counter[str]()  # how many of these go on, by node
+        self._reporters = Counter[int]()  # how many nodes have each number in `_going_on`: few numbers, for many nodes
 
     def record_report(self, node: str, instance_id: str, now: float) -> None:
         """Record that the agent of a node reports an unknown instance."""

@@ -243,7 +243,7 @@ def _run(main: Callable[[], Coroutine[Any, Any, None]], given: dict[str, Any]) -
 def _security(given: dict[str, Any]) -> Security | None:
     check_exposure(given)
     if given["worker"] is not None and given["audit_log"]:
-        given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own
+        given = {**given, "audit_log": f"{given['audit_log']}.worker-{given['worker']}"}  # each renames its own file
     return security_of(given, SystemClock(), given["cluster"], DENIED_BY_STATE)
 
 

@@ -28,7 +28,7 @@ PATH: Final = "/sd/prometheus"
 _READY: Final = {"true": True, "any": False}
 _PARAMETERS: Final = frozenset({"service", "port", "ready"})
 _UNFIT: Final = re.compile(r"[^a-zA-Z0-9_]")
-_SLICE: Final = 200  # targets, some 2 ms
+_SLICE: Final = 200  # targets before others have their turn: some 2 ms
 
 
 class TargetQuery(NamedTuple):

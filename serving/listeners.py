@@ -33,11 +33,11 @@ class Addresses:
 
     grpc: str
     http: str
-    grpc_mtls: str = ""  # a second one for gRPC, where callers show certificates; empty: none
-    shared: bool = False  # other processes of ours listen on the same ones
-    pages: str = ""  # another one for HTTP, of this process alone, for health and metrics; empty: none
+    grpc_mtls: str = ""  # a second address for gRPC, where callers show certificates; empty: none
+    shared: bool = False  # other processes of ours listen on the same addresses
+    pages: str = ""  # another address for HTTP, of this process alone, for health and metrics; empty: none
     cors: Sequence[str] = ()  # origins whose pages may call from a browser
-    allowed_hosts: Sequence[str] = ()  # names by which it may be called over plain HTTP/1.1, besides those above
+    allowed_hosts: Sequence[str] = ()  # names for this server over plain HTTP/1.1, besides those above
     agents: str = ""  # a listener for agents alone, with limits of its own; empty: none
     env: str = "HQ_"  # prefix of these flags' variables, for messages
 

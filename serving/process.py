@@ -77,7 +77,7 @@ async def _tell(server: Stoppable, loaded: asyncio.Event, when_loaded: Callable[
 
 # Allocations beyond what was freed; collections of the young; of the middle-aged. Every object is looked at twice on
 # its way up, however low the first two numbers are: with lower ones the work is the same and each pause is shorter.
-# 5,000 watches that begin at once are 200,000 objects, and to look at so many in one go took 100 ms; at 10,000, 3 to 8.
+# 5,000 watches that begin at once are 200,000 objects, and to look at all in one go took 100 ms; 10,000 take 3 to 8.
 _THRESHOLDS = (500, 4, 50_000)
 
 

@@ -93,7 +93,7 @@ class Compactor:
             await self._compact(before)
             raise
         if refused is not None:
-            # Another replica's mark that has not come through the watch yet, or the mark was deleted.
+            # Another replica's mark has not come through the watch yet, or the mark was deleted.
             self.marked_at = refused.modified[self._keys.compaction]
             return False
         await self._compact(before)

@@ -159,7 +159,7 @@ class EtcdStore:
             raise
         except Unavailable as error:
             if metadata is not None:
-                raise  # the caller's own
+                raise  # an error of the caller's own
             self._leave(member)
             raise Disconnected(str(error)) from error
 

@@ -185,7 +185,7 @@ class StoreFollower:
                 found = [one.error for one in await self._store.members() if one.error]
         except (StoreError, TimeoutError):
             found = []
-        # An answer that is an error is the reason, and another member that is down is not.
+        # If a member answered with an error, that is the reason, and not another member that is down.
         return "; ".join(found if found and isinstance(error, Unavailable | Disconnected) else [str(error), *found])
 
     def _lack(self, missing: _RestartPoint) -> None:
@@ -360,7 +360,7 @@ class StoreFollower:
     def _words_in(self, records: list[Record]) -> dict[bytes, bytes]:
         words = self._keys.epoch, self._keys.format
         if not records or records[0].key > max(words) or records[-1].key < min(words):
-            return {}  # as nearly all pages
+            return {}  # as for nearly all pages
         return {record.key: record.value for record in records if record.key in words}
 
     def _check(self, words: dict[bytes, bytes], revision: int) -> None:

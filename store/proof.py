@@ -93,7 +93,7 @@ class Proof:
                 await self._do_what_is_due()
                 delay_s = _RETRY_S[0]
             except (StoreError, Compacted, FutureRevision) as error:
-                # Where a mend cannot be stored (etcd is full), all keys would be listed again and again.
+                # Wait ever longer: if a mend cannot be stored (etcd is full), all keys would be listed again and again.
                 log.info("comparing memory with the store was interrupted: %s", error)
                 await asyncio.sleep(delay_s * self._rng.uniform(0.5, 1.0))
                 delay_s = min(delay_s * 2, _RETRY_S[1])
@@ -120,7 +120,7 @@ class Proof:
             self._compaction_due = now + _COMPACTION_S
             await self.check_compaction()
         elif now >= self._slice_due:
-            # From when it was due, so that what comes in between does not make a pass longer.
+            # Counted from when it was due, so that what comes in between does not make a pass longer.
             self._slice_due = max(self._slice_due + self._slice_interval_s(), now + _SLICE_S[0])
             await self.compare_slice()
 

@@ -171,7 +171,7 @@ async def _restore(file: str, place: BackupPlace, replace: bool, given: dict[str
 
 
 async def _rehearse(file: str, only: BackedUpServer | None) -> None:
-    # Ends as it does on Ctrl-C: with all that it started.
+    # SIGTERM ends it as Ctrl-C does: with all that it started.
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     failed: list[str] = []
 

@@ -35,7 +35,7 @@ def _write_beside(path: Path, content: bytes, mode: int) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     made = path.with_name(f".{path.name}.{os.getpid()}")
     with contextlib.suppress(FileNotFoundError):
-        made.unlink()  # of a process of that number, long ago
+        made.unlink()  # left by an earlier process of the same number
     with os.fdopen(os.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)
         file.write(content)

@@ -57,7 +57,7 @@ def _extend(text: str, plan: InstallationPlan, path: Path) -> str:
         if _locations_in(extended, path) == wanted:
             return extended
     except BadPlan:
-        pass  # it is written in another style
+        pass  # the file is written in another style
     raise BadPlan(f"{path}: add below `locations`: {plan.location}: {{replicas: [{replicas}]}}, then try again")
 
 

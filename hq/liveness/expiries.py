@@ -93,7 +93,7 @@ class Expiries:
             gone: asyncio.Future[ExpiryOutcome] = asyncio.get_running_loop().create_future()
             gone.set_result(ExpiryOutcome.CHANGED)
             return gone
-        # The version in the store, not that of memory's last good record: a broken record must not keep it ready.
+        # The version in the store, not memory's last good one: a broken record must not keep a revision ready.
         _, status_at = self._cache.stored_versions(instance_id)
         judged = [mark.id for mark in entry.marks] if AGENT in revision_ids else revision_ids
         marks = [entry.mark(revision_id) for revision_id in judged]

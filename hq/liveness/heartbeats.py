@@ -263,7 +263,7 @@ def heartbeat_of(entry: Entry, report: service_pb2.ReportStatusRequest, digest: 
     sequence = revision.sequence
     plain = (
         digest == mark.digest
-        # Unsettled: an earlier report got no answer. If this one has the stored sequence, that one will be refused.
+        # Unsettled: an earlier report got no answer. If this one has the stored sequence, HQ refuses the earlier one.
         and (not report.unsettled or sequence == mark.sequence)
         and report.uid == traits.uid
         and report.node == traits.node

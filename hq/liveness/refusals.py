@@ -76,7 +76,7 @@ class Refusals:
         """Count a report that was read and refused, if it comes from the current reporter."""
         self.counted[reason] += 1
         entry = self._cache.get(report.instance_id)
-        # While this replica loads, no deadlines run here that would show whether the others must know.
+        # While this replica loads, no deadlines run here that would show whether other replicas must be told.
         if reason == NotLoaded.reason and len(self._unjudged) < _KEPT and is_id(report.node):
             self._unjudged.add(report.node)
         mark = entry.mark(report.revision.id) if entry is not None else None

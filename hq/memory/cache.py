@@ -192,7 +192,7 @@ class Cache:
                 pool = self._decoder.trimmed_pool()
                 spec = decode_spec(half.value, half.created, half.modified)
                 entry = build(instance_id, spec, decode_status(record.value, record.modified), None, pool)
-            except Undecodable:  # again and in full, below: it goes into quarantine
+            except Undecodable:  # decoded again below, in full: it goes into quarantine
                 pass
             else:
                 self.stored_bytes += entry.stored_bytes()

@@ -316,7 +316,7 @@ def _with_readiness(traits: Traits, ready: bool, silent: bool) -> Traits:
 
 
 _READY = Traits._fields.index("ready")
-assert Traits._fields[_READY:] == ("ready", "allocated", "silent")  # as `_observed` has it
+assert Traits._fields[_READY:] == ("ready", "allocated", "silent")  # as `_with_readiness` has it
 
 
 __all__ = [

@@ -47,7 +47,7 @@ class Fanout:
         self._feeds: dict[str, _FilterWatchers] = {}
         # A feed is in one index, under each word that its filter names there.
         self._standing: tuple[dict[str, set[_FilterWatchers]], ...] = tuple({} for _ in _NAMED)
-        self._general: set[_FilterWatchers] = set()  # feeds whose filters name none of these get everything
+        self._general: set[_FilterWatchers] = set()  # feeds whose filters name none of `_NAMED` get everything
         self._snapshots: dict[Watcher, int] = {}  # being sent, with the version they began at; oldest first
         self._count = 0
         self.version = self.changed = 0
@@ -182,7 +182,7 @@ class Fanout:
         return found
 
 
-# What a filter may name, as attributes of Query: the first of these that it does name is where its feed stands.
+# Attributes of Query that a filter may name: its feed is in the index of the first that it does name.
 _NAMED = ("ids", "nodes", "services", "revisions")
 
 

@@ -69,7 +69,7 @@ class WatchedEvent:
 
 def put_event(version: int, frame: bytes) -> bytes:
     """A put as `events = 2` of WatchInstancesResponse, from an instance's frame."""
-    return frames.delimited_field(b"\x12", b"\x08", frames.varint(version), b"\x12", frame[1:])  # with its length
+    return frames.delimited_field(b"\x12", b"\x08", frames.varint(version), b"\x12", frame[1:])  # without its tag
 
 
 class VersionEvents(NamedTuple):

@@ -151,5 +151,5 @@ class Preconditions:
             raise EpochChanged(demanded.epoch, self._epoch.current)
 
     async def _wait_for(self, version: int, deadline: float) -> None:
-        # What memory has afterwards decides; the compare keeps it exact.
+        # The time may run out: what memory has then decides, and the write's compare keeps that exact.
         await self._catch_up.until(version, min(_CATCH_UP_S, deadline - self._clock.now()))

@@ -239,7 +239,7 @@ class Writes:
         """The version at which the id is taken, by this very request or as confirmed by a fence; 0: it is free."""
         spec_at, _ = self._r.cache.stored_versions(instance_id)
         if spec_at and not self._is_of(instance_id, request_id):
-            # It may have been deleted elsewhere.
+            # The instance may have been deleted at another replica.
             await self._r.catch_up.proven()
             spec_at, _ = self._r.cache.stored_versions(instance_id)
         return spec_at

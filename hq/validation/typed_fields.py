@@ -66,7 +66,7 @@ def check_enums(message: Message, prefix: str = "") -> None:
 def note_enums(faults: Faults, message: Message, path: str) -> None:
     for field, enum in fields_towards_enums(message.DESCRIPTOR):
         if enum is not None and not getattr(message, field.name):
-            continue  # every enum names its zero; or a list of them is empty
+            continue  # zero, which every enum names, or an empty list
         for value_path, value in values_of(message, field, path):
             if enum is None:
                 note_enums(faults, value, value_path)

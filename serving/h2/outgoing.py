@@ -29,7 +29,7 @@ class Http2Stream:
         self.expected = -1  # bytes of the body still to come, by its content-length; -1: not said
         self.is_received = self.is_sent = False  # END_STREAM came, or went
         self.has_head = False  # of a client's stream: the final headers of the answer came
-        self.owner: Any = None  # the driver's; a server sets it to None at the end: else it would be a cycle
+        self.owner: Any = None  # the driver's object; a server sets it to None at the end, against a cycle
 
 
 _TURN_BYTES: Final = 65_536

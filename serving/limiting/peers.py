@@ -13,7 +13,7 @@ class Peer(NamedTuple):
     """Who is at the other end of a connection."""
 
     host: str  # the address without its port, which limits count by
-    name: str  # with it, for messages
+    name: str  # the address with its port, for messages
     certificate: bytes = b""  # in PEM form, verified; empty: none was shown
     is_secure: bool = False
     uid: int = -1  # the user whose process it is, at a Unix socket; -1: not known

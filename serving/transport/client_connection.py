@@ -147,7 +147,7 @@ class ClientConnection:
             call.head(what, end=end)
         else:
             call.reset(what, is_late=call.deadline is not None and self._loop.time() >= call.deadline)
-        if call.is_over and stream.id in self._machine.streams:  # more may come, or was to go
+        if call.is_over and stream.id in self._machine.streams:  # more may come, or something waits to be sent
             self._machine.reset(stream, ErrorCode.CANCEL)
 
     def _handle_rest(self, kind: int, what: Any) -> None:

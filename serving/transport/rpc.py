@@ -59,7 +59,7 @@ class Rpc(Handler):
     _task: asyncio.Task[None] | None = None
     _message: Message | None = None  # the request; kept on where somebody is told of calls that are turned away
     _result: Any = None  # what the task waits for
-    _held_bytes = 0  # counted, of a request that is not complete, or of a large one under way
+    _held_bytes = 0  # bytes counted for a request that is not complete, or for a large one under way
     _started = 0.0  # when it was let in
     _has_run = False  # the method was asked
     _is_open = False  # among the calls or streams that are counted
@@ -152,7 +152,7 @@ class Rpc(Handler):
         endpoint, is_json = self._endpoint, self._wire.json_in
         if is_compressed:
             payload = await asyncio.to_thread(self._wire.decompress, payload)
-            if len(payload) >= max(LARGE_BYTES, self._held_bytes):  # for as long as the call goes on, which keeps it
+            if len(payload) >= max(LARGE_BYTES, self._held_bytes):  # counted until the call ends, which keeps it
                 self._hold(len(payload))
         if is_json and len(payload) >= LONG_JSON_BYTES:
             refuse_deep(payload, endpoint.limits.max_json_depth)
@@ -224,7 +224,7 @@ class Rpc(Handler):
             return None
 
 
-# A deadline is the method's to keep: it knows whether a write was stored. Later than this we cut it off.
+# The method keeps the deadline, since it knows whether a write was stored. So long after it, the call is cut off.
 _DEADLINE_GRACE_S: Final = 0.25
 
 
