@@ -63,7 +63,7 @@ def believed(reporters: Mapping[int, int], nodes: int) -> int:
     """How many unknown instances count, while the store knows so many nodes.
 
     One agent can make up any number. So the node that reports the most counts for no more than the next one, and alone
-    for nothing; if the store knows one node at most, all count. `reporters`: by a number, how many nodes report it.
+    for nothing; if the store knows one node at most, all count. `reporters`: how many nodes report each number.
     """
     total = total_of(reporters)
     if nodes <= 1 or not total:
@@ -85,7 +85,7 @@ class UnknownInstances:
     """
 
     def __init__(self, persistent_s: float, forgotten_s: float) -> None:
-        """An instance goes on from `persistent_s` after its first report until `forgotten_s` without a report."""
+        """An instance goes on once reports of it are `persistent_s` apart, until `forgotten_s` pass without one."""
         self._persistent_s, self._forgotten_s = persistent_s, forgotten_s
         # By node and instance: time of the first and last report; the newest last.
         self._heard: OrderedDict[tuple[str, str], tuple[float, float]] = OrderedDict()
@@ -105,7 +105,7 @@ class UnknownInstances:
             self._pop_times(next(iter(self._heard)))
 
     def going_on(self, now: float) -> Mapping[int, int]:
-        """How many nodes still report so many unknown instances, by that number."""
+        """By a number of unknown instances, how many nodes still report that many."""
         while self._heard:
             oldest = next(iter(self._heard))
             if now - self._heard[oldest][1] <= self._forgotten_s:
