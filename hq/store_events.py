@@ -156,7 +156,7 @@ class StoreEvents:
             self._apply_other(change, collapsed=collapsed)
 
     def _tell(self, version: int, events: list[Event], *, collapsed: bool) -> None:
-        """Tell liveness and watches."""
+        """Tell liveness and watches of the events."""
         if self._loading.loaded.is_set():
             for event in events:
                 self._tracker.observe(event)

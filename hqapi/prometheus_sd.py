@@ -95,7 +95,7 @@ def group(target: ScrapeTarget, port: str) -> dict[str, object]:
 
 
 class PrometheusSd:
-    """The page, and how often it answered with each code, with how many targets, without how many instances."""
+    """The page, with counts: of its answers by code, of the targets in them, and of the instances left out."""
 
     def __init__(self, find: Finder) -> None:
         self._find = find

@@ -41,7 +41,7 @@ class HistoryCheck:
         self._put, self._put_at, self._gone = put, footing.at, footing.gone
 
     def on_records_listed(self, records: Sequence[Record], revision: int) -> None:
-        """Remember what tells in a part of a listing at a revision."""
+        """Remember the newest put in a part of a listing, and the word under this replica's fence key."""
         for record in self.telling(records):
             if self._put is None or record.modified > self._put.modified:
                 self._put, self._put_at = record, revision

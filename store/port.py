@@ -64,7 +64,7 @@ class Compare:
 class Write:
     """Puts and deletes that happen together if all conditions hold, else not at all.
 
-    For lack of space a store may refuse only the puts of writes *without* conditions (NoSpace), as etcd does.
+    A store may judge a lack of space (NoSpace) only by the puts of writes *without* conditions, as etcd does.
     """
 
     when: Sequence[Compare]

@@ -7,7 +7,7 @@ the watch and now and then, and slice by slice their versions are read (anti-ent
 What is read at a revision R is judged when memory has reached R. It differs only if memory has a key at a version up to
 R which the store does not have; or both have it, at different versions, memory's up to R; or the store has it, memory
 has not, and no deletion of it was applied since the read began. A count finds keys that were not deleted, a slice keys
-that are missing or old; then all keys are compared, because a count cannot see one key too many beside one too few.
+that are missing or old; either has all keys compared, because a count cannot see one key too many beside one too few.
 """
 
 from __future__ import annotations

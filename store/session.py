@@ -90,8 +90,8 @@ class WriterSession:
     async def change(self) -> None:
         """Change the word, and return when the change has come back through the watch, however long that takes.
 
-        From then on no transaction that compares the old word can take place, and those that did have come through the
-        watch. Returns at once when the epoch changes: that shuts the old writes out as well.
+        From then on no transaction that compares the old word can take place, and each one that did take place has come
+        before. Returns at once when the epoch changes: that shuts the old writes out as well.
         """
         async with self._busy:
             epoch, word, delay_s = self._epoch.current, new_word(self._rng), _RETRY_S[0]

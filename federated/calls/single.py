@@ -75,7 +75,7 @@ class Single:
         return told.said[owner] + encoded_sources(others, answers.silent, 6)
 
     async def _find_owner(self, wanted: One, ask: Asking) -> _OwnerAnswer:
-        """Find the instance's location with a list call, from memory first: an empty list names its location, too.
+        """Find the instance's location with a list call, from memory first: an empty list, too, has a Source.
 
         GetInstance would ask the store, and its NOT_FOUND could come from a stray replica of another cluster.
         """

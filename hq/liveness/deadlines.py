@@ -45,7 +45,7 @@ class LivenessTimes:
 
     @property
     def silent_after_s(self) -> float:
-        """After so long, two missed reports, the guard counts a revision as silent."""
+        """The silence from which on the guard counts a revision as silent: two reports missed."""
         return min(2 * self.report_interval_s, self.timeout_s)
 
     @property
@@ -195,7 +195,7 @@ class Deadlines(Generic[K]):
         self._raise_floor(now + self.times.timeout_s, because)
 
     def away(self, since: float) -> None:
-        """Let silence not grow, since HQ cannot hear, until `gap` says that it can again."""
+        """Stop silence from growing, since HQ cannot hear, until `gap` says that it can again."""
         self._absences.away(since)
 
     def gap(self, began: float, now: float, because: str) -> None:

@@ -139,7 +139,7 @@ class ExpiryGuard:
         return HoldUse(False, self._left_s, self._renewed_at - now) if now < self._renewed_at else None
 
     def resume(self, now: float, use: HoldUse) -> None:
-        """Go on where the guard of a replica that is gone left off: a start must not renew a hold."""
+        """Take over the use of a guard whose replica is gone: a start must not renew a hold."""
         self._left_s = min(use.left_s, self.rules.hold_s)
         self._renewed_at = now + (self.rules.hold_s if use.is_holding else use.renewed_in_s)
         if use.is_holding:

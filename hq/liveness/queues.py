@@ -105,7 +105,7 @@ class Queues(Deadlines[K]):
         return (key for row in zip_longest(*each) for key in row if key is not None)
 
     def held_too_long(self, now: float, hold_s: float) -> Iterator[K]:
-        """Keys of timeouts below `hold_s` that expired a whole such timeout ago: a hold must not delay them longer."""
+        """Keys with a timeout below `hold_s` that expired another such timeout ago: no hold may delay them longer."""
         short = [queue for queue in self.others.values() if queue.times.timeout_s < hold_s]
         return chain.from_iterable(queue.expired_keys(now, queue.times.timeout_s) for queue in short)
 

@@ -61,7 +61,7 @@ class SilenceClock(Protocol):
     """The clock that measures silence."""
 
     def away(self, since: float) -> None:
-        """Let silence not grow, since HQ cannot hear, until `gap` says that it can again."""
+        """Stop silence from growing, since HQ cannot hear, until `gap` says that it can again."""
 
     def gap(self, began: float, now: float, because: str) -> None:
         """Postpone deadlines: HQ was away from `began` until now, and everything since was replayed."""

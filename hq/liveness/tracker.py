@@ -105,7 +105,7 @@ class Tracker:
         return self.agents.present_s(since, self._clock.now())
 
     def away(self, since: float) -> None:
-        """Let silence not grow: HQ cannot hear; see Deadlines.away."""
+        """Stop silence from growing: HQ cannot hear; see Deadlines.away."""
         for deadlines in self._all():
             deadlines.away(since)
 

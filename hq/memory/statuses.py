@@ -113,7 +113,7 @@ class StatusDraft:
         mark.heard_unix_ms, mark.heard_by = heard.unix_ms, heard.by
 
     def void(self, revision_id: str) -> None:
-        """Have the next report of a revision written, whatever it says: before that none is a mere heartbeat."""
+        """Have the next report of a revision written, whatever it says: until then no report is a mere heartbeat."""
         if revision_id in self._marks:
             self._marks[revision_id].digest = 0
 
@@ -140,7 +140,7 @@ class StatusDraft:
     def expire(
         self, revision_id: str, receipt: instance_pb2.Receipt, wall_ms: int, *, is_refused: bool = False
     ) -> None:
-        """Mark a revision not ready: HQ got no reports of it, or had to refuse all."""
+        """Mark a revision not ready: HQ got no reports of it, or had to refuse them."""
         silence_s = receipt.silence.seconds
         refused = f"HQ refused its reports for {silence_s} s: see hq_reports_refused_total of its replicas"
         condition = instance_pb2.Condition(

@@ -48,8 +48,8 @@ class Apply:
         `service`: an instance of another service is not written; empty: not compared.
 
         Raises:
-            PermissionDenied: one instance may not be written, so none is. One that may not be any more when its turn
-                comes fails alone.
+            PermissionDenied: one instance may not be written, so none is. One that becomes forbidden while the others
+                are being written fails alone.
         """
         for instance in instances:
             permit(instance.meta.id, instance.meta.service_id, instance.spec.node_name)

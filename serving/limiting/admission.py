@@ -136,7 +136,7 @@ class Admission:
             self.bodies_of.give_back(peer, size_bytes)
 
     def weigh(self, peer: str, change: int) -> bool:
-        """Count a change in what waits for a peer to take it. False: more than the peer, or all, may leave unread."""
+        """Count a change in what a peer has yet to take. False: it is more than the peer, or all, may leave unread."""
         self.answers_bytes += change
         self.answers_of.count(peer, change)
         return change <= 0 or (self.answers_bytes <= self.max_answers_bytes and self.answers_of.has_room(peer))

@@ -29,7 +29,7 @@ _TIMEOUT: Final = b"\0\x0cgrpc-timeout"  # a field of HPACK that enters no table
 
 
 class ClientConnection:
-    """Calls in the order in which they come, as many at once as the peer takes. No base, as for `ServerConnection`."""
+    """Calls in the order in which they come, as many at once as the peer takes. No base: see `ServerConnection`."""
 
     def __init__(self, name: str, options: Options, retired: Callable[[ClientConnection, str], None]) -> None:
         """`retired` is called once, when no new calls may be started any more; with a reason if none ever could."""

@@ -126,7 +126,7 @@ class ServerConnection:  # an asyncio.Protocol, but for its base: that is not co
             self.turn_away(self.surplus)
 
     def take_turn(self) -> None:
-        """Handle what has come now, or after the turns of others; until then no more is read."""
+        """Handle what has come: now, or after the turns of others, and no more is read until then."""
         if self._is_in_line:
             self.hold_back()
         elif self.core.turns.left <= 0:

@@ -224,7 +224,7 @@ class Rpc(Handler):
             return None
 
 
-# The method keeps the deadline, since it knows whether a write was stored. So long after it, the call is cut off.
+# The method keeps the deadline, since it knows whether a write was stored. This long after it, the call is cut off.
 _DEADLINE_GRACE_S: Final = 0.25
 
 
