@@ -151,7 +151,7 @@ class EpochEvidence(NamedTuple):
         strangers: instances that agents go on reporting to this replica, and that it does not hold, as far as they are
             believed.
         restored: `hq restore` made it.
-        confirmed: an operator, or a replica that found most of it back, said that it is to be trusted.
+        confirmed: an operator, or a replica that found most instances back, said that it is to be trusted.
     """
 
     now: InstanceCounts

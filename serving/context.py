@@ -54,7 +54,7 @@ class ServerContext:
         self.log_counts = LogCounts()
 
     def beside(self, limits: Limits) -> ServerContext:
-        """The same, with limits of its own: what is under way here does not count there."""
+        """The same context with limits of its own: what is under way here does not count there."""
         other = copy(self)
         other.limits, other.admission = limits, Admission(limits, self.clock)
         self.traffic.admissions.append(other.admission)

@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 def run(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run it to its end. Ctrl-C before signals are handled ends it quietly."""
+    """Run `main` to its end. Ctrl-C before signals are handled ends it quietly."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner, contextlib.suppress(KeyboardInterrupt):
         runner.run(main())
 

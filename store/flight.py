@@ -114,11 +114,11 @@ class Queue:
             self._plenty.set()
 
     def drop(self, item: QueuedWrite) -> None:
-        """Take it out, if it still waits."""
+        """Take a write out, if it still waits."""
         self._items.pop(item, None)
 
     def put_back(self, items: Iterable[QueuedWrite]) -> None:
-        """Put them in front again: they came first."""
+        """Put writes in front again: they came first."""
         self._items = {item: None for item in (*items, *self._items) if not item.done.done()}
         self._arrived.set()
 

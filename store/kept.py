@@ -76,7 +76,7 @@ class StoreCheckpoint(Protocol):
 
 
 async def restore_checkpoint(kept: StoreCheckpoint, store: Store, epoch: str) -> Record:
-    """Give it to the sink if the store proves it; return the record applied last. Raises NotKept, Unavailable."""
+    """Give a checkpoint to the sink if the store proves it; return its last put. Raises NotKept, Unavailable."""
     if kept.epoch != epoch:
         raise NotKept(f"it is of epoch {kept.epoch}, and the store is in epoch {epoch}")
     try:
@@ -93,7 +93,7 @@ async def restore_checkpoint(kept: StoreCheckpoint, store: Store, epoch: str) ->
 
 
 def other_ranges(kept: StoreCheckpoint, keys: Keys) -> Iterator[tuple[bytes, bytes]]:
-    """The ranges of keys that it leaves out, each by its start and end."""
+    """The ranges of keys that a checkpoint leaves out, each by its start and end."""
     start = keys.prefix
     for kind in sorted(kept.kinds):
         yield start, keys.of(kind, "")

@@ -37,7 +37,7 @@ class Asking:
     Attributes:
         names: the locations to ask.
         all_required: an answer that lacks one of them is an error.
-        last_good: an old answer is acceptable for a silent one.
+        last_good: an old answer is acceptable for a silent location.
         demands: by location, the `read` options that only this location gets.
         deadline: of the caller, on the injected clock; None: it set none.
         token: the caller's authorization header, if it sent one.

@@ -180,7 +180,7 @@ class LocationFollower:
         return self.progress.apply_message(message)
 
     def silence(self) -> list[Portion]:
-        """Return the portions to send when it falls silent, once: its next message shows that it is back."""
+        """Return the portions to send when the location falls silent, once until its next message."""
         location = self._locations.get(self.name)
         if location is None:
             return []

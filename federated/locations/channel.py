@@ -22,7 +22,7 @@ SERVICE: Final = "hq.v1.InstanceService"
 class Dialer:
     """Opens channels to replicas, with the credentials of the gateway.
 
-    They are for its own requests. Requests on behalf of callers carry the callers' tokens, which take precedence.
+    The credentials are for its own requests. Those for callers carry the callers' tokens, which take precedence.
     """
 
     def __init__(self, credentials: Credentials | None = None) -> None:

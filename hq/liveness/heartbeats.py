@@ -154,7 +154,7 @@ class Heartbeats:
             await self._pause(began, self._pace.interval_s(self._clock.now(), size))
 
     async def _pause(self, began: float, interval_s: float) -> None:
-        """Until an interval has passed. uvloop counts time from the start of its turn, so its timers come early."""
+        """Wait out the interval. uvloop counts time from the start of its turn, so its timers come early."""
         for _ in range(2):
             left_s = began + interval_s - self._clock.now()
             if left_s > 0:

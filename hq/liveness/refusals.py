@@ -1,8 +1,8 @@
 """Reports that HQ refused for reasons of its own, counted here and published to the other replicas.
 
 An agent whose report was refused is not silent. A report that could be read counts for its revision; one that could
-not, for all revisions on the caller's node. The effect is bounded (`Deadlines.refused`), so that nobody stays alive by
-being refused. An agent that reaches only one replica would expire at all others, so each replica publishes its
+not, for all revisions on the caller's node. The effect is bounded (`Deadlines.record_refusal`), so that nobody stays
+alive by being refused. An agent that reaches only one replica would expire at all others, so each replica publishes its
 refusals in one record, while there are any. Expiries compare these records like heartbeats, so none is overlooked."""
 
 from __future__ import annotations

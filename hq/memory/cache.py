@@ -39,7 +39,7 @@ class Cache:
         epoch_record: everything the store says about it.
         quarantine: records that could not be decoded.
         removed: what was deleted not long ago.
-        liveness_pairs: the liveness settings in specs, and of how many instances.
+        liveness_pairs: the liveness settings in specs, and how many instances have each.
         stored_bytes: about how much of the store the records of all instances use.
         listing: every instance that passes a query, as one list that is ready to be sent; None: call `matching`.
     """

@@ -60,7 +60,7 @@ class Alarm:
     """
 
     def __init__(self, every_s: float, phase: float = 0.0, tell: Tell = lambda asleep: asleep) -> None:
-        """`phase`: from 0 to 1, how far apart its moments are from those of others with the same interval.
+        """`phase`: from 0 to 1: by which part of the interval its moments are shifted against those of other alarms.
 
         `tell` sends the readers of sleeping watchers their message, and returns those to wake, where it could not.
         """

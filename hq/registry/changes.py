@@ -1,7 +1,7 @@
 """How a write changes an instance, and the records it is stored as. Pure: times and random numbers are passed in.
 
-A `Draft` is an instance taken apart for writing: meta and spec without anything that belongs to the status, and the
-secret descriptors, which are kept in a record of their own. A `Plan` is what will be written.
+An `InstanceDraft` is an instance taken apart for writing: meta and spec without anything that belongs to the status,
+and the secret descriptors, which are kept in a record of their own. A `WritePlan` is what will be written.
 """
 
 from __future__ import annotations

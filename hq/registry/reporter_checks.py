@@ -1,4 +1,4 @@
-"""Why an agent is refused: not its instance, its revision or its turn; and in which epoch that holds. Pure."""
+"""Why an agent is refused: the instance, the revision or the turn is not its own; and in which epoch. Pure."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ class ReconnectingClients:
         self._knock(replica, partial(self._wait, failures + 1, number), self._cost.patience_s)
 
     def _knock(self, replica: ServingLine, give_up: Callable[[], None], patience_s: float) -> None:
-        """Join those who wait there; the system drops a SYN beyond its backlog, and sends it again after a second."""
+        """Join the clients that wait at a replica; a SYN beyond the backlog is dropped and sent again in a second."""
         if patience_s <= 0:
             give_up()
         elif replica.waiting * self.weight >= BACKLOG:

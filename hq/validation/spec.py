@@ -184,7 +184,7 @@ def note_revision(faults: Faults, revision: InstanceRevision, path: str) -> None
 
 
 def note_repeated_names(faults: Faults, revision: InstanceRevision, path: str) -> None:
-    """Packages may share a directory: they are unpacked into it in order."""
+    """Note repeated names, but not of packages, which may share a directory: they are unpacked into it in order."""
     lists: tuple[tuple[str, Sequence[Container | File | Volume | SecretDescriptor]], ...] = (
         ("container", revision.container),
         ("file", revision.file),

@@ -53,7 +53,7 @@ def values_of(message: Message, field: FieldDescriptor, path: str) -> Iterator[t
 
 
 def check_enums(message: Message, prefix: str = "") -> None:
-    """Every enum value in the message, at any depth, is one that the proto files name.
+    """Check that every enum value in the message, at any depth, is one that the proto files name.
 
     Raises:
         InvalidRequest: some are not.

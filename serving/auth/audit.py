@@ -54,7 +54,7 @@ class AuditSink(Protocol):
     is_file: bool
 
     def ready(self) -> bytes:
-        """Make it ready for a line; return the unfinished rest of a line that was broken off. Raises OSError."""
+        """Make the sink ready for a line; return the unfinished rest of one that was broken off. Raises OSError."""
         ...
 
     def write(self, line: str) -> None:

@@ -54,7 +54,7 @@ class FileSink:
             ) from error
 
     def ready(self) -> bytes:
-        """Make it ready for a line. Return what is at its end, if that is not a whole line. Raises OSError."""
+        """Make the file ready for a line; return what is at its end, if that is not a whole line. Raises OSError."""
         if self._descriptor < 0 or not self._is_in_place():
             self.close()
             self._open()

@@ -123,7 +123,7 @@ class Tokens:
         self._known.clear()
 
     def accepts(self, identity: Identity) -> bool:
-        """Whether the key that signed its token is still in force."""
+        """Whether the key that signed the identity's token is still in force."""
         return identity.key in self._fingerprints.values()
 
     def cached_identity(self, key: str) -> Identity | None:

@@ -68,7 +68,7 @@ class CallGuard:
     def run_of(self, method: Method) -> Callable[[Any, Call], Any]:
         """The method's `run`, behind the check of its reach; what it writes is recorded.
 
-        Raises ValueError: it is a stream of requests, which cannot be checked before it.
+        Raises ValueError: the method takes a stream of requests, which cannot be checked before it runs.
         """
         if isinstance(method, Duplex) and method.reach is not None and method.reach.check is not None:
             raise ValueError(f"{method.path}: requests of a stream come one by one, to itself: it has to compare each")

@@ -42,7 +42,7 @@ class Certificates:
         self._known.clear()
 
     def accepts(self, identity: Identity) -> bool:
-        """Whether the CA that verified its certificate is still in force."""
+        """Whether the CA that verified the identity's certificate is still in force."""
         return not self._authorities or identity.key in self._authorities
 
     def is_withdrawn(self, pem: bytes) -> bool:

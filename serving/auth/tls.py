@@ -52,7 +52,7 @@ class ServerTls:
     def listening(self, *, require_clients: bool = False) -> NewestContext:
         """Returns the context for the next connection of one listener that speaks HTTP/2 and HTTP/1.1.
 
-        Clients' certificates are asked for if there is a CA for them, and optional, or required.
+        Clients' certificates are asked for if there is a CA for them; they are optional, or required.
         """
         context: ssl.SSLContext | None = None
         made_of: tuple[object, object] = None, None

@@ -104,7 +104,7 @@ class Admission:
         self.unnamed_streams += 1
 
     def close_unnamed_stream(self, peer: str) -> None:
-        """Count it out."""
+        """Count such a stream out."""
         self.unnamed_streams -= 1
         self.close_stream(peer)
 

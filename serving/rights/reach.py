@@ -1,9 +1,10 @@
 """The reach of a method: named where the table of methods defines it, and compared with the caller's grants.
 
-    Reach(Of.SERVICE, Form.CHECKED, check)
+    Reach(Of.SERVICE, ReachForm.CHECKED, check)
 
-`check(request, access)` is called before the method, when the request is read: it derives from the request, and from
-what is stored, whose this is, and raises PermissionDenied or OutOfReach. Without authentication it is not called.
+`check(request, access)` is called before the method, when the request is read: it finds out, from the request and from
+what is stored, what would be reached, and raises PermissionDenied or OutOfReach. Without authentication it is not
+called.
 """
 
 from __future__ import annotations

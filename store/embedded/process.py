@@ -215,7 +215,7 @@ class EtcdProcess:
 
 
 def _environment() -> dict[str, str]:
-    """Ours without ETCD_*: what is set there for another etcd would configure this one."""
+    """Our environment without ETCD_*: what is set there for another etcd would configure this one."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("ETCD_")}
     if platform.machine() in ("aarch64", "arm64"):
         kept["ETCD_UNSUPPORTED_ARCH"] = "arm64"  # what 3.4 calls unsupported, 3.5 supports
