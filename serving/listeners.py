@@ -187,7 +187,7 @@ class _TransportServers:
         self._pages = TransportServer((), health, shared, metrics, pages, hosts=hosts)
 
     async def listen(self, tls: ServerTls | None) -> Addresses:
-        """Raises OSError."""
+        """Listen on all addresses but that of pages; return them with their ports. Raises OSError."""
         wanted, mtls = self._addresses, ""
         if wanted.grpc_mtls and tls is not None:
             with listening_by("--grpc-mtls", wanted.env):
@@ -207,7 +207,7 @@ class _TransportServers:
         return Addresses(grpc, http, mtls, agents=agents)
 
     async def show_pages(self, tls: ServerTls | None) -> None:
-        """Raises OSError."""
+        """Listen on the address of pages. Raises OSError."""
         with listening_by("--worker-pages", self._addresses.env):
             await self._pages.listen(self._addresses.pages, tls.listening() if tls is not None else None)
 

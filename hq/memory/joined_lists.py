@@ -84,7 +84,7 @@ class JoinedList:
 
 
 class ServiceListCache:
-    """Encoded lists of one service. Its entries refer to this cache, so that heartbeats, by uid, can invalidate it.
+    """Encoded lists of one service. Its entries refer to this cache, so that a heartbeat, which has a uid, can void it.
 
     Attributes:
         listings: replaced by a new dictionary at each change, so that a list being made can tell if it is outdated.

@@ -196,7 +196,7 @@ class Reads:
         deadline: float | None,
         sees: Sees | None = None,
     ) -> Found:
-        """Raises InvalidRequest for a token of another filter, EpochChanged, and what `wait_until_fresh` raises.
+        """A page. Raises InvalidRequest (a token of another filter), EpochChanged, and what `wait_until_fresh` raises.
 
         `sees`: what the caller may be shown. Pages hold only that, since a token says at which id its page ended.
         """
@@ -277,7 +277,7 @@ _KEYS: Final[Mapping[int, tuple[str, Callable[[Traits], str]]]] = {
 
 
 class GroupTally:
-    """Total, ready and unknown instances by key. Whole portions at once: there may be a hundred thousand."""
+    """Total, ready and unknown instances by key. Takes whole portions: there may be a hundred thousand instances."""
 
     def __init__(self) -> None:
         self.total, self._ready = Counter[str](), Counter[str]()

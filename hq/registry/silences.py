@@ -39,7 +39,7 @@ class Silences:
     async def list(
         self, query: Query, page_size: int, token: str, read: service_pb2.ReadOptions, deadline: float | None
     ) -> service_pb2.ListSilencesResponse:
-        """Raises InvalidRequest (a token of another filter), EpochChanged, and what `wait_until_fresh` raises."""
+        """A page. Raises InvalidRequest (another filter's token), EpochChanged, and what `wait_until_fresh` raises."""
         await self._freshness.wait_until_fresh(read, deadline)
         source = self._freshness.source()
         after = page_start(self._cache, query, token) if token else ""

@@ -42,7 +42,7 @@ class Writes:
         permit: Permit = anything,
         repeated: bool = False,
     ) -> Entry:
-        """Raises AlreadyExists, StoreLimit, and what a commit raises.
+        """Create an instance. Raises AlreadyExists, StoreLimit, and what a commit raises.
 
         `repeated`: the request was sent before, with an unknown outcome. If that created the instance, and others have
         deleted it since, it is not created again: the answer is the instance as it last was.
@@ -80,7 +80,7 @@ class Writes:
         validate_only: bool,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises what `Preconditions.met_by` and a commit raise, StoreLimit, InvalidRequest."""
+        """Update an instance. Raises what `Preconditions.met_by` and a commit raise, StoreLimit, InvalidRequest."""
         return await self._change(
             instance.meta.id,
             lambda old: changes.updated_draft(old, instance, mask),
@@ -101,7 +101,7 @@ class Writes:
         validate_only: bool,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises what `update` raises."""
+        """Add or replace a revision. Raises what `update` raises."""
 
         def change(old: changes.InstanceDraft) -> changes.InstanceDraft:
             return changes.with_revision(old, revision, clear_secrets=clear_secrets)
@@ -116,7 +116,7 @@ class Writes:
         deadline: float,
         permit: Permit = anything,
     ) -> Entry:
-        """Raises what `update` raises; NotFound also if there is no such revision."""
+        """Remove a revision. Raises what `update` raises; NotFound also if there is no such revision."""
         return await self._change(
             instance_id, lambda old: changes.without_revision(old, revision_id), demanded, deadline, False, permit
         )

@@ -188,7 +188,7 @@ class Access:
         return not self.is_checked or any(scope.is_all for scope in self._scopes(roles))
 
     def check_all(self) -> None:
-        """Raises PermissionDenied unless the reach leaves nothing out: this concerns everything."""
+        """Raises PermissionDenied unless everything is within reach, as the call concerns everything."""
         if not self.reaches_all():
             self.deny("this", scope="concerns all services and nodes, and the role is granted only for some")
 
