@@ -15,6 +15,7 @@ from nannyctl.sending.results import Result, UploadOutcome, failure, item_result
 SECRETS = "spec.revision.secret"
 DEPLOYED = ("meta.service_id", "meta.labels", "meta.annotations", "spec.resource_request", "spec.revision")
 SCHEDULED = ("spec.allocation", "spec.node_name")
+YOUNGER = ("spec.liveness", "spec.weight")  # a replica that does not know one refuses a write that names it
 
 
 async def write(client: Client, batch: Sequence[PlannedAction], *, validate_only: bool = False) -> list[Result]:
@@ -70,9 +71,22 @@ async def _send(client: Client, action: PlannedAction, validate_only: bool) -> R
             return Result(action.id, UploadOutcome.DELETED)
         case _:
             sent = instance_to_send(action)
-            fields = (*DEPLOYED, *_scheduler_fields(sent), SECRETS)
+            fields = fields_to_send(action)
             updated = await client.update(sent, fields=fields, epoch=action.epoch, validate_only=validate_only)
             return Result(action.id, UploadOutcome.UPDATED, updated.instance.meta.version)
+
+
+def fields_to_send(action: PlannedAction) -> list[str]:
+    """What an update names that clears secrets: all that a description can change."""
+    assert action.before is not None
+    assert action.after is not None
+    scheduled = _scheduler_fields(instance_to_send(action))
+    return [*DEPLOYED, *_changed_fields(action.before.instance.spec, action.after.spec), *scheduled, SECRETS]
+
+
+def _changed_fields(before: instance_pb2.InstanceSpec, after: instance_pb2.InstanceSpec) -> list[str]:
+    old, new = ({f"spec.{field.name}": value for field, value in spec.ListFields()} for spec in (before, after))
+    return [path for path in YOUNGER if old.get(path) != new.get(path)]
 
 
 def _scheduler_fields(sent: instance_pb2.Instance) -> list[str]:

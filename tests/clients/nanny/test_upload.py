@@ -180,6 +180,7 @@ async def test_descriptors_of_secrets_are_changed_kept_and_cleared(
     del whole["revisions"][0]["secret"]
     assert await upload() == [["web/new"], ["web/key"]]
     whole["revisions"][1]["secret"] = []
+    whole["weight"] = 10  # what changes with them arrives, too
     assert await upload() == [["web/new"], []]
     file = written(tmp_path, "web.yaml", whole)
     assert (await nanny("plan", "--exit-code", "-f", file, server=replica.grpc)).code == 0

@@ -8,12 +8,13 @@ import pytest
 
 from descriptions.description import parse_description
 from descriptions.held import HeldInstance, held_instance
+from hq.registry import changes
 from hqpb.v1 import instance_pb2 as model
 from nannyctl.output.plans import plan_lines
 from nannyctl.plans.diff import format_value
-from nannyctl.plans.plan import PlannedAction, PlannedKind, make_plan
+from nannyctl.plans.plan import PlannedAction, PlannedKind, make_plan, way_of
 from nannyctl.plans.upload_intent import UploadIntent
-from nannyctl.sending.writing import instance_to_send
+from nannyctl.sending.writing import DEPLOYED, SCHEDULED, SECRETS, YOUNGER, fields_to_send, instance_to_send
 
 READY, INSTALLED = model.REVISION_TARGET_READY, model.REVISION_TARGET_INSTALLED
 SECRET = {"name": "key", "provider": "vault", "id": "web/key", "environmentVariable": "KEY"}
@@ -143,6 +144,32 @@ def test_what_the_description_allocates_is_sent() -> None:
     placed = {"id": "web-1", "node": "n2", "allocation": {"ports": {"http": 80}}}
     sent = instance_to_send(decide(described(instances=[placed]), stored()))
     assert (sent.spec.node_name, sent.spec.allocation.port[0].number) == ("n2", 80)
+
+
+def clearing(**more: Any) -> PlannedAction:
+    """An action that clears secrets, and what else the description changes."""
+    before = stored("v1")
+    before.spec.revision[0].secret_count = 1
+    whole = model.InstanceRevision(id="v1", secret=[model.SecretDescriptor(name="key")])
+    held = held_instance(before, "e1").with_secrets([whole])
+    action = described(revisions=[{"id": "v1", "secret": []}], **more).action("web-1", held)
+    assert way_of(action) == "clear"
+    return action
+
+
+def test_an_update_that_clears_secrets_brings_all_else_that_the_description_changes() -> None:
+    action = clearing(weight=10, liveness={"reportInterval": "20s", "timeout": "60s"})
+    draft = changes.new_draft(stored("v1"), uid=99, cluster="c", wall_ms=0)
+    written = changes.updated_draft(draft, instance_to_send(action), fields_to_send(action)).spec
+    assert (written.weight, written.liveness.timeout.seconds) == (10, 60)
+
+
+def test_what_an_older_replica_does_not_know_is_named_only_where_it_changes() -> None:
+    assert set(fields_to_send(clearing())) == {*DEPLOYED, SECRETS}
+
+
+def test_an_update_names_whatever_of_an_instance_can_be_written() -> None:
+    assert {*DEPLOYED, *SCHEDULED, *YOUNGER, SECRETS} == set(changes.ALL_PATHS)
 
 
 def test_secrets_that_are_not_told_are_neither_read_nor_changed() -> None:
