@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from google.protobuf.message import Message
 
 from hq.registry import changes
 from hq.validation import check_instance_update
@@ -134,6 +135,30 @@ def test_secrets_come_back_as_they_were_stored() -> None:
     secrets = draft_of(with_secret(instance("a-1"))).secrets
     assert changes.secrets_of(changes.encode_secrets(secrets, write_id=3)) == secrets
     assert changes.encode_secrets({}, write_id=3) == b""
+
+
+@pytest.mark.parametrize("mask", [None, ["*"]], ids=["what is given", "everything"])
+def test_an_update_brings_each_field_of_a_spec(mask: list[str] | None) -> None:
+    given = model.Instance()
+    fill(given.spec)
+    updated = changes.updated_draft(draft_of(model.Instance()), given, mask)
+    assert names_of(updated.spec) == names_of(given.spec) == {field.name for field in given.spec.DESCRIPTOR.fields}
+
+
+def fill(message: Message) -> None:
+    """Give each field a value, so that it is present."""
+    for field in message.DESCRIPTOR.fields:
+        held = getattr(message, field.name)
+        if field.is_repeated:
+            held.add()
+        elif field.message_type:
+            held.SetInParent()
+        else:
+            setattr(message, field.name, type(held)(1))
+
+
+def names_of(message: Message) -> set[str]:
+    return {field.name for field, _ in message.ListFields()}
 
 
 def test_a_weight_is_set_and_taken_away_by_its_mask_and_kept_by_who_does_not_give_one() -> None:
