@@ -211,7 +211,11 @@ def test_all_that_a_decision_looks_at_is_recorded() -> None:
         *("t", 7, "roll-out", ("h1",), (key,), "ann", "nanny", "g", True, State.PROVISIONAL),
         *(1.5, 2.5, 3.5, 4.5, Need.URGENT, 5.5, 2, frozenset({"fra"}), 6.5),
     )
+    half = Amount(50, is_percent=True)
+    budget = Budget("web", "web", {"tier": "a"}, frozenset({"east"}), Amount(3), Amount(1), True, half, 900.0)
+    recorded = entries.budgets_of(entries.budgets_entry(Budgets([budget])).budgets)
     for made, known in (
+        (budget, recorded.by_name["web"]),
         (instance, entries.instance_of(entries.instance_entry(instance, is_doubted=True).instance)),
         (task, entries.task_of(entries.task_entry(task).task)),
     ):
