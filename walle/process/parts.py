@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import Final, assert_never
 
 from walle.approval.client import HttpCms
 from walle.approval.protocol import DEFAULT, CmsEvent, CmsFailure, CmsPort
@@ -109,4 +109,8 @@ class ConfiguredProviders:
             return Command(name, config, self.destinations)
         if isinstance(config, AllowedEndpoint):
             return WebhookExecutor(name, config, self._calls, self.destinations)
-        return Dns(name, config) if isinstance(config, DnsConfig) else NoOp()
+        if isinstance(config, DnsConfig):
+            return Dns(name, config)
+        if config is None:
+            return NoOp()
+        assert_never(config)  # else a type that is left out here would do nothing, and say that it did
