@@ -22,7 +22,7 @@ Lines = list[bytes]
 
 
 def written(path: Path, count: int, max_bytes: int = 1 << 20) -> str:
-    """Write so many more lines in another process; return the last one, as somebody outside remembers it."""
+    """Append `count` lines, as one process would; return the mark of the last one, for --expect."""
     audit = Audit(FileSink(path, max_bytes=max_bytes, kept=100), ManualClock())
     for number in range(count):
         assert audit.record(LINE._replace(version=number))
@@ -38,7 +38,7 @@ def changed(path: Path, change: Callable[[Lines], Lines]) -> None:
     path.write_bytes(b"".join(change(path.read_bytes().splitlines(keepends=True))))
 
 
-def test_a_log_as_it_was_written_is_whole(tmp_path: Path) -> None:
+def test_an_untouched_log_is_intact(tmp_path: Path) -> None:
     mark = written(tmp_path / "audit", 20)
     found = verify(tmp_path / "audit")
     assert found.exit_code == 0, found.output
@@ -67,7 +67,7 @@ def test_the_first_line_of_a_new_file_names_the_last_of_the_one_before(tmp_path:
     assert (found.exit_code, "are missing before this one" in found.output) == (1, True), found.output
 
 
-def test_a_start_between_renaming_the_full_file_and_making_a_new_one_goes_on(tmp_path: Path) -> None:
+def test_a_start_after_the_full_file_was_renamed_continues_the_chain(tmp_path: Path) -> None:
     written(tmp_path / "audit", 5)
     (tmp_path / "audit").rename(tmp_path / "audit.1")
     written(tmp_path / "audit", 5)
@@ -148,7 +148,7 @@ def test_files_of_several_workers_are_chains_of_their_own(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("left_bytes", [1, 30, 200])
-def test_a_line_that_a_crash_broke_off_is_told_from_an_edit(tmp_path: Path, left_bytes: int) -> None:
+def test_a_line_cut_short_by_a_crash_is_not_mistaken_for_an_edit(tmp_path: Path, left_bytes: int) -> None:
     path = tmp_path / "audit"
     written(path, 5)
     path.write_bytes(path.read_bytes() + path.read_bytes().splitlines()[-1][:left_bytes])
@@ -167,7 +167,7 @@ def test_a_line_that_a_crash_broke_off_is_told_from_an_edit(tmp_path: Path, left
     assert (found.exit_code, "which is missing now" in found.output) == (1, True)
 
 
-def test_a_line_of_which_a_crash_took_the_end_only_is_a_line(tmp_path: Path) -> None:
+def test_a_line_that_lost_only_its_newline_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     written(path, 3)
     path.write_bytes(path.read_bytes()[:-1])
@@ -176,7 +176,7 @@ def test_a_line_of_which_a_crash_took_the_end_only_is_a_line(tmp_path: Path) -> 
     assert (found.exit_code, "5 lines, 1 to 5: intact" in found.output) == (0, True), found.output
 
 
-def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_path: Path) -> None:
+def test_a_last_line_not_written_by_hq_is_found_after_later_ones(tmp_path: Path) -> None:
     path = tmp_path / "audit"
     written(path, 5)
     changed(path, lambda lines: [*lines[:4], b"nothing happened\n"])
@@ -186,7 +186,7 @@ def test_a_last_line_that_is_none_of_hqs_begins_another_chain_which_shows(tmp_pa
 
 
 @pytest.mark.parametrize("expected", ["0", "-1", "x", "5:abc", "5:"])
-def test_what_cannot_be_expected_is_said(tmp_path: Path, expected: str) -> None:
+def test_a_malformed_expect_option_is_a_usage_error(tmp_path: Path, expected: str) -> None:
     written(tmp_path / "audit", 1)
     found = verify("--expect", expected, tmp_path / "audit")
     assert (found.exit_code, "is not a line: write its number" in found.output) == (2, True)

@@ -20,7 +20,7 @@ from tests.support.backups import KEYS, PLACE, filled, kept, nothing, put, resto
 
 
 class Breaking(MemoryStore):
-    """Does as it is told with the n-th transaction from now on."""
+    """Counts transactions: at those in `unknown_at` the answer is lost, from `dies_at` on nothing is stored."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ async def test_a_restore_brings_back_the_saved_records_and_no_replica_state() ->
     assert set(after) - set(kept(after)) == {b"epoch", b"format"}
 
 
-async def test_the_epoch_is_always_a_new_one_that_knows_all_before_it() -> None:
+async def test_each_restore_begins_a_new_epoch_that_names_all_earlier_ones() -> None:
     file = await saved(await filled())
     target = await filled(0, epoch="of the lost store")
     await restored(target, file, replace=True)
@@ -77,7 +77,7 @@ async def test_a_backup_shows_one_version_whatever_is_written_meanwhile() -> Non
     assert {record.key: record.value for record in BackupReader(file)} == before
 
 
-async def test_a_place_that_is_not_empty_is_refused_untouched() -> None:
+async def test_a_restore_into_a_store_with_records_is_refused_and_changes_nothing() -> None:
     file = await saved(await filled())
     target = await filled(3)
     before = await state(target)
@@ -114,7 +114,7 @@ async def test_a_restore_that_was_broken_off_can_be_run_again_wherever_it_ended(
         assert b"restore" not in after
 
 
-async def test_a_lost_answer_anywhere_is_no_harm() -> None:
+async def test_a_restore_survives_the_loss_of_any_answer() -> None:
     store = await filled(120)
     file, wanted = await saved(store), kept(await state(store))
     for lost in range(1, 7):
@@ -126,7 +126,7 @@ async def test_a_lost_answer_anywhere_is_no_harm() -> None:
         assert b"restore" not in after
 
 
-async def test_another_backup_does_not_go_on_where_one_was_broken_off() -> None:
+async def test_an_interrupted_restore_is_not_continued_with_another_backup() -> None:
     one, other = await saved(await filled(200)), await saved(await filled(3))
     target = Breaking()
     target.dies_at = 3
@@ -166,7 +166,7 @@ async def test_a_store_amid_a_restore_is_not_saved() -> None:
 
 
 class Compacting(MemoryStore):
-    """Gives up its history between two pages, so many times."""
+    """Compacts its history between two pages, `times` times."""
 
     times = 2
 
@@ -185,7 +185,7 @@ async def test_a_backup_overtaken_by_compaction_begins_again(tmp_path: Path) -> 
         assert verify_backups(file)[0].records["spec"] == 600
 
 
-async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(tmp_path: Path) -> None:
+async def test_only_the_owner_may_read_a_backup_and_a_failed_one_leaves_no_trace(tmp_path: Path) -> None:
     store = Compacting()
     store.__dict__.update((await filled(600)).__dict__)
     store.times = 100
@@ -199,7 +199,7 @@ async def test_only_the_owner_may_read_a_backup_and_a_broken_one_leaves_nothing(
     assert stat.S_IMODE((tmp_path / "backup").stat().st_mode) == 0o600
 
 
-async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_backup_was_made(tmp_path: Path) -> None:
+async def test_an_existing_file_is_kept_even_if_it_appeared_during_the_backup(tmp_path: Path) -> None:
     path = tmp_path / "backup"
 
     def other(_: int) -> None:
@@ -212,7 +212,7 @@ async def test_a_file_that_is_there_is_not_touched_also_if_it_came_while_the_bac
 
 
 async def test_leftovers_of_a_killed_backup_do_not_stop_the_next_one(tmp_path: Path) -> None:
-    """In a container every process may have the same number."""
+    """In a container every process may have the same process ID."""
     (tmp_path / f".backup.{os.getpid()}.part").write_bytes(b"half of one")
     await save_to(tmp_path / "backup", await filled(3), [PLACE], ManualClock(), nothing)
     with (tmp_path / "backup").open("rb") as file:

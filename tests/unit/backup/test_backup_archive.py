@@ -59,12 +59,12 @@ def test_a_backup_that_ends_anywhere_is_refused(data: bytes) -> None:
             verify_backups(io.BytesIO(data[:length]))
 
 
-def test_a_backup_with_something_behind_it_is_refused() -> None:
+def test_a_backup_with_data_after_its_end_is_refused() -> None:
     with pytest.raises(BadBackup, match="has data after its end"):
         verify_backups(io.BytesIO(archive(SOME) + b"\0"))
 
 
-def test_another_file_is_told_from_a_damaged_one() -> None:
+def test_a_file_of_another_kind_is_not_called_a_damaged_backup() -> None:
     for stranger in (
         b"",
         b"PK\x03\x04something",
@@ -76,7 +76,7 @@ def test_another_file_is_told_from_a_damaged_one() -> None:
             verify_backups(io.BytesIO(stranger))
 
 
-def test_a_backup_in_a_newer_format_says_which() -> None:
+def test_a_newer_format_is_refused_with_its_number() -> None:
     file = io.BytesIO()
     BackupWriter(file).header(backup_pb2.BackupHeader(format=3))
     file.seek(0)

@@ -13,7 +13,7 @@ from tests.support.backups import KEYS, filled, kept, put, restored, saved, stat
 
 
 class SlowMember(MemoryStore):
-    """The first transaction that `is_slow` is not answered; it comes when it is told to."""
+    """The first transaction for which `is_slow` holds gets no answer; `arrive` brings it later."""
 
     def __init__(self, is_slow: Callable[[Write], bool]) -> None:
         super().__init__()
@@ -27,13 +27,13 @@ class SlowMember(MemoryStore):
         return await super().commit(guards, writes, timeout_s)
 
     async def arrive(self) -> bool:
-        """Let it come; whether it took place."""
+        """Bring the late transaction; return whether its guards held."""
         assert self._late is not None
         return (await super().commit(*self._late, 1.0)).guarded
 
 
 class LateAmidPuts(SlowMember):
-    """It comes while records are put back."""
+    """The late transaction arrives while records are put back."""
 
     def __init__(self, is_slow: Callable[[Write], bool]) -> None:
         super().__init__(is_slow)
@@ -46,8 +46,8 @@ class LateAmidPuts(SlowMember):
         return done
 
 
-async def test_a_deletion_that_comes_late_takes_nothing_of_what_was_put_back() -> None:
-    """It was tried again, and its first try lay with a slow member meanwhile."""
+async def test_a_deletion_that_arrives_late_removes_nothing_that_was_put_back() -> None:
+    """The restore has sent it again, while its first try was held by a slow member."""
     source = await filled(300)
     file = await saved(source)
     target = LateAmidPuts(lambda write: KEYS.spec("i-0000") in write.deletes)
@@ -58,7 +58,7 @@ async def test_a_deletion_that_comes_late_takes_nothing_of_what_was_put_back() -
     assert kept(await state(target)) == kept(await state(source))
 
 
-async def test_a_beginning_that_comes_late_does_not_stop_what_is_served_again() -> None:
+async def test_a_late_start_of_a_restore_does_not_block_the_restored_store() -> None:
     target = SlowMember(lambda write: any(key == KEYS.restore for key, _ in write.puts))
     await restored(target, await saved(await filled(3)), replace=True)
     assert not await target.arrive()

@@ -61,7 +61,7 @@ async def test_a_rehearsal_reads_each_kind_as_its_server_does(server: BackedUpSe
 @pytest.mark.parametrize(
     ("name", "command"), [("hq", hq_serve), ("cms", cms_serve), ("nanny", nanny_serve), ("walle", walle_serve)]
 )
-def test_a_server_is_looked_for_where_its_own_flag_and_variable_put_it(name: str, command: click.Command) -> None:
+def test_the_prefix_of_a_server_is_that_of_its_own_flag_and_variable(name: str, command: click.Command) -> None:
     [flag] = [param for param in command.params if param.name == "prefix"]
     assert isinstance(flag, click.Option)
     assert (flag.default, flag.envvar) == (SERVERS[name].prefix, f"{name.upper()}_PREFIX")

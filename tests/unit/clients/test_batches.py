@@ -18,5 +18,5 @@ HALF = 1 << 19
         ([1, 4 * HALF, 1], [[1], [4 * HALF], [1]]),
     ],
 )
-def test_a_batch_has_so_many_items_and_a_mib_at_most(sizes: list[int], batches: list[list[int]]) -> None:
+def test_a_batch_is_limited_in_items_and_to_one_mib(sizes: list[int], batches: list[list[int]]) -> None:
     assert list(split_batches(sizes, 3, lambda size: size)) == batches

@@ -58,7 +58,7 @@ def test_a_delay_that_hq_asks_for_says_that_nothing_was_stored() -> None:
     assert not error.outcome_unknown
 
 
-def test_the_word_of_something_in_between_does_not_count_as_hqs() -> None:
+def test_an_error_from_a_proxy_does_not_count_as_one_from_hq() -> None:
     retry = error_details_pb2.RetryInfo()
     info = error_details_pb2.ErrorInfo(reason="OVERLOADED", domain="some.proxy")
     error = decode(failed(Code.UNAVAILABLE, "…", info, retry))
@@ -67,7 +67,7 @@ def test_the_word_of_something_in_between_does_not_count_as_hqs() -> None:
     assert error.outcome_unknown
 
 
-def test_a_new_epoch_is_told() -> None:
+def test_an_epoch_change_names_the_current_epoch() -> None:
     info = error_details_pb2.ErrorInfo(reason="EPOCH_CHANGED", domain="hq", metadata={"current_epoch": "e2"})
     assert decode(failed(Code.FAILED_PRECONDITION, "…", info)).current_epoch == "e2"
 
@@ -107,7 +107,7 @@ def test_a_call_that_found_no_connection_was_never_sent(details: str, words: str
     assert not error.outcome_unknown
 
 
-def test_a_status_that_came_without_grpcs_library_is_the_same_error() -> None:
+def test_a_status_read_without_grpcs_library_is_the_same_error() -> None:
     info = error_details_pb2.ErrorInfo(reason="FENCED", domain="hq")
     failure = failed(Code.ABORTED, "another agent", info)
     raw = dict(failure.trailing_metadata())["grpc-status-details-bin"]

@@ -22,7 +22,7 @@ def test_a_client_that_wrote_nothing_asks_for_nothing() -> None:
     assert own.required_options(pb.ReadOptions()) == pb.ReadOptions()
 
 
-def test_what_the_caller_asks_for_is_kept() -> None:
+def test_read_options_of_the_caller_are_kept() -> None:
     own = OwnWrites()
     own.saw([pb.Source(epoch="e1")])
     own.wrote(7)
@@ -48,7 +48,7 @@ def test_before_the_epoch_is_known_reads_are_strong() -> None:
     assert own.required_options(pb.ReadOptions()) == STRONG
 
 
-def test_versions_of_several_clusters_are_never_demanded_of_each_other() -> None:
+def test_a_version_of_one_cluster_is_never_demanded_of_another() -> None:
     own = OwnWrites()
     own.saw([pb.Source(cluster="east", epoch="e1")])
     own.wrote(7, "east")
@@ -60,7 +60,7 @@ def test_versions_of_several_clusters_are_never_demanded_of_each_other() -> None
     assert own.required_options(pb.ReadOptions()) == STRONG
 
 
-def test_a_write_elsewhere_than_the_answers_come_from_makes_reads_strong() -> None:
+def test_a_write_to_another_cluster_than_the_one_read_makes_reads_strong() -> None:
     own = OwnWrites()
     own.saw([pb.Source(cluster="east", epoch="e1")])
     own.wrote(7, "west")

@@ -45,7 +45,7 @@ def test_a_snapshot_cut_in_the_middle_is_taken_back() -> None:
     assert progress.resume_token == ""
 
 
-def test_a_token_on_a_part_of_a_snapshot_is_not_a_place_to_go_on() -> None:
+def test_a_token_on_a_part_of_a_snapshot_is_not_resumed_from() -> None:
     progress = WatchProgress()
     progress.apply_message(message(pb.WATCH_KIND_SNAPSHOT, put("a"), token="t0"))
     assert progress.resume_token == ""
@@ -108,14 +108,14 @@ def test_a_token_refused_by_the_server_is_shown_as_a_resync() -> None:
     assert progress.start_over("epoch over") == []
 
 
-def test_a_second_snapshot_never_mixes_with_the_first_even_unannounced() -> None:
+def test_an_unannounced_second_snapshot_never_mixes_with_the_first() -> None:
     progress = WatchProgress("t1")
     resync, part = progress.apply_message(snapshot("a"))
     assert isinstance(resync, Resync)
     assert isinstance(part, SnapshotPart)
 
 
-def test_collapsed_parts_make_the_whole_collapsed() -> None:
+def test_a_version_with_a_collapsed_part_is_collapsed() -> None:
     progress = WatchProgress("t1")
     first = events(put("a", 7))
     first.collapsed = True

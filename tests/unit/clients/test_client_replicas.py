@@ -49,7 +49,7 @@ def test_a_failed_replica_is_set_aside_and_preferred_again_when_it_recovers(repl
     assert replicas.pick() is first
 
 
-def test_when_all_failed_the_one_probed_soonest_is_the_last_resort(replicas: Replicas, clock: StandingClock) -> None:
+def test_when_all_replicas_failed_the_one_probed_soonest_is_picked(replicas: Replicas, clock: StandingClock) -> None:
     for replica in replicas.all:
         replicas.record_failure(replica)
         clock.now_s += 0.4
@@ -57,7 +57,7 @@ def test_when_all_failed_the_one_probed_soonest_is_the_last_resort(replicas: Rep
     assert replicas.pick() is soonest
 
 
-def test_a_replica_asked_in_vain_is_avoided_while_there_is_another(replicas: Replicas) -> None:
+def test_a_replica_already_tried_is_avoided_while_another_is_left(replicas: Replicas) -> None:
     a, b, c = (r.address for r in replicas.all)
     assert replicas.pick({a}).address == b
     assert replicas.pick({a, b}).address == c

@@ -67,7 +67,7 @@ def test_the_next_replica_is_asked_at_once() -> None:
     assert retries(READ).after(CUT, remaining_s=5, other_left=True) == 0.0
 
 
-def test_an_overloaded_replica_is_left_for_the_next_one_and_a_full_store_is_everybody_s() -> None:
+def test_an_overloaded_replica_is_left_at_once_and_a_full_store_is_waited_for() -> None:
     busy = from_hq(Code.RESOURCE_EXHAUSTED, "OVERLOADED", 2.0)
     assert retries(READ).after(busy, remaining_s=5, other_left=True) == 0.0
     waited = retries(READ).after(busy, remaining_s=5, other_left=False)
@@ -93,7 +93,7 @@ def test_a_new_round_asks_every_replica_again() -> None:
     assert these.tried == set()
 
 
-def test_the_wait_that_hq_asks_for_is_kept_and_spread() -> None:
+def test_the_wait_that_hq_asks_for_is_kept_with_jitter() -> None:
     waits = {retries(WRITE).after(STORE_AWAY, remaining_s=60, other_left=False)}
     waits |= {
         Retries(SETTINGS, RetryBudget(0.1, 10), WRITE, random.Random(n)).after(
@@ -105,7 +105,7 @@ def test_the_wait_that_hq_asks_for_is_kept_and_spread() -> None:
     assert len(waits) > 10
 
 
-def test_a_shortage_of_the_installation_is_waited_out_even_if_another_replica_is_left() -> None:
+def test_a_full_store_is_waited_for_even_if_another_replica_is_left() -> None:
     delay_s = retries(WRITE).after(STORE_FULL, remaining_s=60, other_left=True)
     assert delay_s is not None
     assert delay_s >= 3.0

@@ -57,7 +57,7 @@ Answer = Callable[[socket.socket], None]
 
 @contextmanager
 def listening(answer: Answer) -> Iterator[int]:
-    """The port of somebody who answers each connection so."""
+    """The port of a server that runs `answer` on each connection."""
     with socket.create_server(("127.0.0.1", 0)) as server, ExitStack() as ended:
         port = int(server.getsockname()[1])
 
@@ -115,7 +115,7 @@ def why(answer: Answer, files: CredentialFiles, host: str = "127.0.0.1") -> str:
         return why_unreachable(f"{host}:{port}", files)
 
 
-def test_without_tls_each_cause_is_told() -> None:
+def test_without_tls_each_cause_of_failure_is_named() -> None:
     for host in ("no-such-host.invalid", "hq..example", "x" * 64):  # the last two are no names at all
         assert why_unreachable(f"{host}:7071", PLAIN) == f"the name {host} cannot be resolved: check its spelling"
     assert why_unreachable("127.0.0.1:1", PLAIN) == "nothing listens there: start it, or check the port"
@@ -146,7 +146,7 @@ def test_no_socket_is_left_open_if_the_connection_is_reset_before_the_handshake(
 
 @contextmanager
 def full_backlog() -> Iterator[str]:
-    """The address of a listener to which the kernel lets nobody."""
+    """The address of a listener whose backlog is full: the kernel drops new connections."""
     with socket.socket() as full, ExitStack() as waiting:
         full.bind(("127.0.0.1", 0))
         full.listen(0)
@@ -158,13 +158,13 @@ def full_backlog() -> Iterator[str]:
         yield f"127.0.0.1:{address[1]}"
 
 
-def test_who_does_not_answer_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_never_accepted_is_no_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.1)
     with full_backlog() as address:
         assert "it does not answer in time: check that the machine is on" in why_unreachable(address, PLAIN)
 
 
-def test_a_server_that_hangs_and_one_that_answers_in_parts_are_told_apart_from_what_is_not_grpc(
+def test_a_server_that_hangs_or_answers_in_parts_is_not_said_to_lack_grpc(
     authority: Authority, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def in_parts(stream: socket.socket) -> None:
@@ -179,7 +179,7 @@ def test_a_server_that_hangs_and_one_that_answers_in_parts_are_told_apart_from_w
         assert why(lambda stream: time.sleep(0.5), files).startswith("it takes connections and says nothing")
 
 
-def test_with_tls_each_cause_is_told(authority: Authority, stranger: Authority) -> None:
+def test_with_tls_each_cause_of_failure_is_named(authority: Authority, stranger: Authority) -> None:
     ours = CredentialFiles(ca=str(authority.cert))
     good = authority.issue("server")
     assert why(with_tls(good), ours) == ""
@@ -192,13 +192,13 @@ def test_with_tls_each_cause_is_told(authority: Authority, stranger: Authority) 
     assert why(with_tls(good, protocols=("http/1.1",)), ours) == NOT_GRPC
 
 
-def test_a_name_that_the_certificate_does_not_have_is_told(authority: Authority) -> None:
+def test_an_address_that_the_certificate_lacks_is_named(authority: Authority) -> None:
     with listening(with_tls(authority.issue("server"))) as port:
         said = why_unreachable(f"127.1:{port}", CredentialFiles(ca=str(authority.cert)))
     assert said == "its certificate is not for 127.1: check the address, or name it as the certificate does"
 
 
-def test_a_callers_certificate_that_is_required_or_refused_is_told(authority: Authority, stranger: Authority) -> None:
+def test_a_missing_or_refused_certificate_of_the_caller_is_named(authority: Authority, stranger: Authority) -> None:
     answer = with_tls(authority.issue("server"), callers=authority.cert)
     assert "requires a certificate of the caller: give --cert" in why(answer, CredentialFiles(ca=str(authority.cert)))
     held, theirs = authority.issue("caller"), stranger.issue("caller")
@@ -208,7 +208,7 @@ def test_a_callers_certificate_that_is_required_or_refused_is_told(authority: Au
 
 
 class Lost:
-    """What the recorder is told of servers that it does not hear."""
+    """Notes why servers are lost to the recorder."""
 
     def __init__(self) -> None:
         self.told: asyncio.Queue[str] = asyncio.Queue()
@@ -284,7 +284,7 @@ async def check_all(address: str, files: CredentialFiles, why: str) -> None:
         assert f"cannot connect to {address}: {why}" in text, ask
 
 
-def test_programs_that_go_on_tell_each_cause_in_the_same_words(
+def test_long_running_programs_name_each_cause_in_the_same_words(
     authority: Authority, stranger: Authority, tmp_path: Path
 ) -> None:
     ours, good = CredentialFiles(ca=str(authority.cert)), authority.issue("server")
@@ -310,7 +310,7 @@ def test_programs_that_go_on_tell_each_cause_in_the_same_words(
     asyncio.run(check_all(f"unix:{tmp_path}/none", PLAIN, "there is no such socket"))
 
 
-def test_a_program_that_goes_on_tells_who_does_not_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_running_program_names_a_server_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.1)
 
     async def ask(address: str) -> str:
@@ -326,7 +326,7 @@ def test_a_program_that_goes_on_tells_who_does_not_answer_in_time(monkeypatch: p
         assert "it does not answer in time: check that the machine is on" in asyncio.run(ask(address))
 
 
-def test_servers_tell_the_cause_of_a_store_that_is_not_there(
+def test_servers_say_why_their_store_cannot_be_reached(
     authority: Authority, stranger: Authority, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def follow(*words: str) -> str:
@@ -349,8 +349,7 @@ def test_servers_tell_the_cause_of_a_store_that_is_not_there(
 
 
 @pytest.mark.long
-def test_what_people_read_is_one_line(authority: Authority, stranger: Authority) -> None:
-    """And not the log of gRPC beside it."""
+def test_the_cause_is_one_line_without_the_log_of_grpc(authority: Authority, stranger: Authority) -> None:
     root = Path(__file__).resolve().parents[3]
     env = {"PATH": os.defpath, "HQ_CONFIG": "", "PYTHONPATH": f"{root}:{root}/proto:{root}/clients"}
     with listening(with_tls(stranger.issue("server"))) as port:
@@ -363,7 +362,7 @@ def test_what_people_read_is_one_line(authority: Authority, stranger: Authority)
 
 
 @pytest.mark.parametrize("program", ASK)
-def test_each_program_tells_the_cause(program: str, authority: Authority, stranger: Authority) -> None:
+def test_each_program_names_the_cause_of_failure(program: str, authority: Authority, stranger: Authority) -> None:
     where = {"hqctl": "--server", "nanny": "--nanny", "walle": "--server"}[program]
     with listening(with_tls(stranger.issue("server"))) as port:
         words = [*ASK[program], where, f"127.0.0.1:{port}", "--ca", str(authority.cert), "--timeout", "10s"]

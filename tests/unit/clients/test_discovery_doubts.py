@@ -28,7 +28,7 @@ def known() -> Roster:
 
 
 @pytest.mark.parametrize("trust", [UNSPECIFIED, DOUBTED])
-def test_an_empty_snapshot_of_another_epoch_is_not_believed_whether_hq_remembers_or_not(trust: pb.EpochTrust) -> None:
+def test_an_empty_snapshot_of_another_epoch_is_doubted_whether_hq_doubts_it_or_not(trust: pb.EpochTrust) -> None:
     roster, deltas = fed(LOST, synced(source("e2", trust)), bookmark("e2", trust), roster=known())
     assert ids(roster) == ["a", "b", "c"]
     assert [delta.changes for delta in deltas] == [{}]  # that continuity was lost is said
@@ -38,7 +38,7 @@ def test_an_empty_snapshot_of_another_epoch_is_not_believed_whether_hq_remembers
 
 
 @pytest.mark.parametrize("told", [bookmark("e2", CONFIRMED), changes(put("n", 9))])
-def test_once_it_is_confirmed_it_is_believed(told: WatchItem) -> None:
+def test_a_doubted_epoch_is_believed_once_hq_confirms_it(told: WatchItem) -> None:
     roster, _ = fed(LOST, synced(source("e2", DOUBTED)), roster=known())
     if not isinstance(told, Bookmark):
         told = changes(put("n", 9))
@@ -48,14 +48,14 @@ def test_once_it_is_confirmed_it_is_believed(told: WatchItem) -> None:
     assert (roster.doubt(), roster.is_resumable, roster.epochs) == ("", True, {"c": "e2"})
 
 
-def test_what_comes_back_while_it_is_doubted_is_followed() -> None:
+def test_instances_that_return_during_a_doubt_are_followed() -> None:
     roster, _ = fed(LOST, part("b"), synced(source("e2", DOUBTED)), changes(put("a", 5, tag="new")), roster=known())
     assert ids(roster) == ["a", "b", "c"]
     fed(bookmark("e2", CONFIRMED), roster=roster)
     assert ids(roster) == ["a", "b"]
 
 
-def test_the_end_of_a_doubt_comes_by_itself_after_an_hour() -> None:
+def test_a_doubt_ends_by_itself_after_an_hour() -> None:
     roster, _ = fed(LOST, synced(source("e2", DOUBTED)), roster=known(), now=100)
     fed(bookmark("e2", DOUBTED), roster=roster, now=99 + HOUR_S)
     assert ids(roster) == ["a", "b", "c"]
@@ -71,12 +71,12 @@ def test_a_snapshot_of_the_same_epoch_is_believed_however_small_it_is() -> None:
 
 
 @pytest.mark.parametrize(("trust", "left"), [(UNSPECIFIED, ["a", "b"]), (CONFIRMED, [])])
-def test_another_epoch_is_believed_that_holds_most_or_is_confirmed(trust: pb.EpochTrust, left: list[str]) -> None:
+def test_another_epoch_is_believed_if_confirmed_or_most_is_there(trust: pb.EpochTrust, left: list[str]) -> None:
     roster, _ = fed(LOST, part(*left), synced(source("e2", trust)), roster=known())
     assert (ids(roster), roster.doubt(), roster.epochs) == (left, "", {"c": "e2"})
 
 
-def test_a_restart_remembers_which_epoch_its_file_was_of() -> None:
+def test_a_restart_remembers_the_epoch_of_its_file() -> None:
     roster = Roster()
     roster.restore([kept("a"), kept("b")], as_of=40, resumable=False, epochs={"c": "e1"})
     fed(synced(source("e2")), roster=roster)

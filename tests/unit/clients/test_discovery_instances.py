@@ -17,7 +17,7 @@ WEST_AWAY = pb.Source(cluster="west", error="unreachable")
 
 
 def told(roster: Roster) -> tuple[list[str], list[str], list[str]]:
-    """Heard, unheard, away."""
+    """The clusters that are heard, unheard and away."""
     return sorted(roster.heard), sorted(roster.unheard), sorted(roster.away)
 
 
@@ -64,7 +64,7 @@ def test_what_was_heard_stays_heard_while_hq_is_away() -> None:
     assert told(roster)[0] == ["c"]
 
 
-def test_a_list_from_a_file_is_of_nobody_that_was_heard() -> None:
+def test_a_list_from_a_file_counts_no_cluster_as_heard() -> None:
     roster = everything()
     known = known_instance(instance("web-1", ready=False))
     roster.restore([known], as_of=1.0, resumable=True, epochs={"c": "e"})
@@ -73,7 +73,7 @@ def test_a_list_from_a_file_is_of_nobody_that_was_heard() -> None:
     assert told(roster)[0] == ["c"]
 
 
-def test_a_list_of_all_services_is_saved_with_those_that_are_not_ready(tmp_path: Path) -> None:
+def test_a_list_of_all_services_is_saved_with_instances_not_ready(tmp_path: Path) -> None:
     state = SavedState((), 1.0, "t", (known_instance(instance("web-1", ready=False)),), {})
     path = tmp_path / file_name((), ready_only=False)
     save(path, state)

@@ -76,7 +76,7 @@ def test_of_two_ready_revisions_the_one_wanted_ready_is_named() -> None:
     assert endpoint(both, "http", "r3") is None
 
 
-def test_an_instance_that_is_not_ready_is_none() -> None:
+def test_an_instance_that_is_not_ready_is_left_out() -> None:
     assert ready_instance(made(ready=(), http=80)) is None
 
 
@@ -96,7 +96,7 @@ def test_only_the_revision_asked_for_is_listed() -> None:
     assert ([e.address for e in changes.removed], addresses(listing)) == (["node-1:81"], [])
 
 
-def test_changes_say_what_came_went_and_differs() -> None:
+def test_changes_name_added_removed_and_changed_endpoints() -> None:
     listing = EndpointList("web", "http")
     listing.show(step(made("a", http=80), made("b", http=81)))
     changes = listing.show(step(made("a", http=90), made("c", http=82), gone=("b",)))
@@ -105,7 +105,7 @@ def test_changes_say_what_came_went_and_differs() -> None:
     assert [(before.port, after.port) for before, after in changes.changed] == [(80, 90)]
 
 
-def test_a_step_that_concerns_nothing_here_says_nothing() -> None:
+def test_a_step_that_changes_no_endpoint_is_not_shown() -> None:
     listing = EndpointList("web", "http")
     listing.show(step(made("a", http=80)))
     assert not listing.show(step(made("a", http=80, other=81)))
@@ -125,7 +125,7 @@ states = st.dictionaries(st.sampled_from("abcd"), st.integers(80, 82))
 
 @settings(deadline=None)
 @given(st.lists(states, max_size=8))
-def test_a_difference_is_the_same_as_the_steps(story: list[dict[str, int]]) -> None:
+def test_the_difference_of_two_lists_is_what_the_step_shows(story: list[dict[str, int]]) -> None:
     listing = EndpointList("web", "http")
     for wanted in story:
         before = {e.key: e for e in listing.endpoints}

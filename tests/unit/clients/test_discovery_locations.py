@@ -67,7 +67,7 @@ def test_the_list_stays_stale_while_a_location_is_away_whatever_the_others_say()
     assert not roster.source_is_stale
 
 
-def test_a_location_that_the_gateway_knows_no_more_has_no_instances() -> None:
+def test_a_location_removed_from_the_gateway_has_no_instances() -> None:
     east, west, removed = told_by("east"), told_by("west"), pb.Source(cluster="west", error="not known any more")
     roster, _ = fed(gateway_shows("east", "west"), part("e", cluster="east"), Synced("t", (east,)))
     fed(part("w", cluster="west"), Synced("t", (west,)), roster=roster)
@@ -78,7 +78,7 @@ def test_a_location_that_the_gateway_knows_no_more_has_no_instances() -> None:
     assert roster.is_whole
 
 
-def test_a_first_snapshot_that_is_cut_off_takes_nothing_from_those_of_other_locations() -> None:
+def test_a_first_snapshot_that_is_cut_off_leaves_other_locations_as_they_are() -> None:
     roster, _ = fed(
         gateway_shows("east", "west"),
         part("w1", cluster="west"),

@@ -10,7 +10,7 @@ from hqclient.client import BadCredentials, CredentialFiles, Credentials
 from hqclient.discovery import Discovery
 
 
-async def test_a_handle_that_could_not_be_entered_keeps_no_connection_open_later(tmp_path: Path) -> None:
+async def test_a_failed_entry_keeps_no_later_connection_open(tmp_path: Path) -> None:
     (tmp_path / "token").write_text("word")
     credentials = Credentials(CredentialFiles(token_file=str(tmp_path / "token")))
     discovery = Discovery(["hq.example:7071"], credentials=credentials)

@@ -65,7 +65,7 @@ def named(listing: EndpointList, id_: str) -> Endpoint:
     return next(e for e in listing.endpoints if e.instance_id == id_)
 
 
-def test_there_is_nothing_to_pick_from_nothing() -> None:
+def test_an_empty_list_gives_no_endpoint() -> None:
     assert chooser()[0].pick() is None
 
 
@@ -83,7 +83,7 @@ def test_round_robin_goes_on_where_it_was_when_endpoints_come_and_go() -> None:
     assert picked(choose, 4) == ["b", "c", "d", "a"]
 
 
-def test_clients_begin_anywhere() -> None:
+def test_round_robin_begins_at_random() -> None:
     first = {picked(chooser(*map(instance, "abcd"), picker=RoundRobin(random.Random(i)))[0], 1)[0] for i in range(40)}
     assert first == set("abcd")
 
@@ -92,7 +92,7 @@ def test_random_takes_any() -> None:
     assert set(picked(chooser(*map(instance, "abc"), picker=Random(random.Random(1)))[0], 60)) == set("abc")
 
 
-def test_the_least_used_is_taken_and_uses_end() -> None:
+def test_the_least_used_is_picked_and_ended_uses_do_not_count() -> None:
     choose, listing = chooser(*map(instance, "abc"), picker=LeastUsed(random.Random(1)))
     uses = []
     for _ in range(6):
@@ -127,7 +127,7 @@ def test_the_least_used_of_many_are_nearly_even() -> None:
         (near(node="elsewhere", labels={"zone": "z2", "rack": "r1"}), {"c"}),
     ],
 )
-def test_the_nearest_are_taken_while_there_are_any(rank: Rank, expected: set[str]) -> None:
+def test_only_the_nearest_are_picked_while_there_are_any(rank: Rank, expected: set[str]) -> None:
     everyone = (
         instance("a", node="n1", zone="z1"),
         instance("b", node="n2", zone="z2"),
@@ -144,7 +144,7 @@ def test_farther_endpoints_serve_when_the_nearest_fails_or_leaves() -> None:
     assert picked(choose, 2) == ["b", "b"]
 
 
-def test_an_endpoint_called_failing_is_passed_over_for_a_while() -> None:
+def test_an_endpoint_reported_failing_is_passed_over_for_a_while() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
     choose.ejections.record_failure(named(listing, "a"))
@@ -153,7 +153,7 @@ def test_an_endpoint_called_failing_is_passed_over_for_a_while() -> None:
     assert set(picked(choose, 6)) == {"a", "b"}
 
 
-def test_it_is_passed_over_for_longer_each_time_up_to_a_limit() -> None:
+def test_a_failing_endpoint_is_passed_over_longer_each_time_up_to_a_limit() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
     pauses = []
@@ -167,7 +167,7 @@ def test_it_is_passed_over_for_longer_each_time_up_to_a_limit() -> None:
     assert (pauses[0] < 7, max(pauses) <= 72.5, pauses[-1] > 40) == (True, True, True)
 
 
-def test_a_hundred_failures_at_once_are_one() -> None:
+def test_a_hundred_failures_at_once_count_as_one() -> None:
     clock = SetClock()
     choose, listing = chooser(*map(instance, "ab"), clock=clock)
     for _ in range(100):
@@ -183,7 +183,7 @@ def test_an_answer_makes_up_for_failures() -> None:
     assert not choose.ejections.ejected_identities(listing.endpoints)
 
 
-def test_a_recreated_instance_is_not_blamed_for_the_first() -> None:
+def test_a_recreated_instance_is_not_blamed_for_its_predecessor() -> None:
     choose, listing = chooser(*map(instance, "ab"))
     choose.ejections.record_failure(named(listing, "a"))
     listing.show(Delta({("c", "a"): (None, instance("a", uid=2))}))
@@ -202,7 +202,7 @@ def test_when_too_many_fail_those_who_failed_longest_ago_are_let_back_in() -> No
 
 @settings(deadline=None)
 @given(st.integers(0, 12), st.sets(st.integers(0, 11)), st.floats(0.0, 1.0))
-def test_never_are_all_passed_over_nor_more_than_their_share(count: int, failing: set[int], share: float) -> None:
+def test_at_most_a_share_is_passed_over_and_never_all(count: int, failing: set[int], share: float) -> None:
     _, listing = chooser(*(instance(f"i{n:02}") for n in range(count)))
     ejections = Ejections(SetClock(), random.Random(1), EjectionSettings(max_share=share))
     for n in failing & set(range(count)):
@@ -216,7 +216,7 @@ pickers: list[Callable[[], Picker]] = [RoundRobin, Random, LeastUsed]
 
 
 @pytest.mark.parametrize("make", pickers)
-def test_whatever_is_picked_is_there(make: Callable[[], Picker]) -> None:
+def test_every_pick_is_in_the_list(make: Callable[[], Picker]) -> None:
     choose, listing = chooser(*(instance(f"i{n}") for n in range(5)), picker=make())
     assert set(picked(choose, 50)) <= {e.instance_id for e in listing.endpoints}
 
@@ -243,7 +243,7 @@ def test_a_canary_of_one_in_a_hundred_gets_one_pick_in_a_hundred(picker: type[Pi
 @given(WEIGHED, st.integers(0, 99))
 @settings(max_examples=60, deadline=None)
 def test_turns_by_weight_are_exact(weights: list[int], seed: int) -> None:
-    """But for the first pick, which is by chance, and where the turns end."""
+    """To two picks: the first one is random, and the last turn may be cut."""
     wanted = [weight or 1 for weight in weights] if not any(weights) else weights
     found = shares(weights, RoundRobin(random.Random(seed)), sum(wanted))
     assert all(abs(count - weight) <= 2 for count, weight in zip(found, wanted, strict=True))
@@ -254,12 +254,12 @@ def test_if_none_has_a_weight_all_are_equal(picker: type[Picker]) -> None:
     assert min(shares([0, 0, 0], picker(random.Random(4)), 3_000)) > 900  # type: ignore[call-arg]
 
 
-def test_clients_that_pick_once_are_spread_by_weight_together() -> None:
+def test_clients_that_pick_once_are_together_spread_by_weight() -> None:
     first = [shares([10, 90], RoundRobin(random.Random(seed)), 1) for seed in range(2_000)]
     assert 120 <= sum(light for light, _ in first) <= 400
 
 
-def test_one_without_weight_is_not_picked_while_the_only_other_one_fails() -> None:
+def test_weight_0_is_not_picked_while_the_only_other_endpoint_fails() -> None:
     choose, listing = chooser(instance("a"), instance("b", weight=0))
     choose.ejections.record_failure(named(listing, "a"))
     assert picked(choose, 3) == ["a"] * 3

@@ -50,7 +50,9 @@ from tests.support.watch_items import (
         ([part("a"), synced(), AWAY, synced(), changes(put("b", 2))], ["a", "b"], [["+a"], ["+b"]]),
     ],
 )
-def test_the_list_after_a_story(items: list[WatchItem], expected: list[str], steps: list[list[str]]) -> None:
+def test_the_list_after_a_series_of_watch_items(
+    items: list[WatchItem], expected: list[str], steps: list[list[str]]
+) -> None:
     roster, deltas = fed(*items)
     assert ids(roster) == expected
     assert [sorted(step) for step in shown(deltas)] == [sorted(step) for step in steps]
@@ -68,7 +70,7 @@ def test_a_resync_is_shown_as_such_even_if_nothing_differs() -> None:
     assert roster.resyncs == 1
 
 
-def test_a_snapshot_cut_before_anything_was_shown_is_no_resync() -> None:
+def test_a_first_snapshot_that_is_cut_off_is_no_resync() -> None:
     roster, deltas = fed(part("a"), Resync("cut"), part("a"), synced())
     assert (roster.resyncs, deltas[0].resync) == (0, "")
 
@@ -111,14 +113,14 @@ def test_a_saved_list_is_marked_until_hq_has_spoken() -> None:
     assert (shown(deltas), roster.origin) == ([["-a", "+b"]], Origin.LIVE)
 
 
-def test_a_saved_list_goes_on_behind_its_token() -> None:
+def test_a_saved_list_resumes_at_its_token() -> None:
     roster = Roster()
     roster.restore([kept("a")], as_of=40, resumable=True, epochs={})
     _, deltas = fed(synced(), changes(put("b", 9)), roster=roster)
     assert (shown(deltas), ids(roster), roster.resyncs) == ([["+b"]], ["a", "b"], 0)
 
 
-def test_steps_that_hq_left_out_are_shown_as_such() -> None:
+def test_changes_that_hq_collapsed_are_marked_so() -> None:
     _, deltas = fed(part("a"), synced(), changes(put("a", 5), put("b", 6), collapsed=True))
     assert [d.collapsed for d in deltas] == [False, True, False]
 

@@ -38,15 +38,15 @@ def test_what_was_saved_is_loaded(tmp_path: Path) -> None:
         (-math.inf, math.inf),
     ],
 )
-def test_the_age_of_a_file_is_never_negative_and_unknown_if_its_date_cannot_be(as_of: float, age_s: float) -> None:
+def test_the_age_of_a_file_with_an_impossible_date_is_infinite(as_of: float, age_s: float) -> None:
     assert replace(STATE, as_of=as_of).age_s(100.0) == age_s
 
 
-def test_nothing_saved_is_nothing(tmp_path: Path) -> None:
+def test_a_missing_file_is_no_saved_list(tmp_path: Path) -> None:
     assert load(tmp_path / "web.json", ["web"]) is None
 
 
-def test_a_file_is_for_its_owner_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+def test_only_its_owner_reads_a_file_and_nothing_is_left_beside_it(tmp_path: Path) -> None:
     for _ in range(2):
         save(tmp_path / "web.json", STATE)
     assert [p.name for p in tmp_path.iterdir()] == ["web.json"]
@@ -96,7 +96,7 @@ def test_a_file_of_other_services_is_refused(tmp_path: Path) -> None:
         (("instances", 0, "surprise"), 1),
     ],
 )
-def test_what_no_discovery_wrote_is_refused(tmp_path: Path, where: tuple[Any, ...], wrong: Any) -> None:
+def test_a_file_with_a_wrong_field_is_refused(tmp_path: Path, where: tuple[Any, ...], wrong: Any) -> None:
     path = tmp_path / "web.json"
     save(path, STATE)
     document = json.loads(path.read_bytes())
@@ -129,7 +129,7 @@ def test_a_file_cut_short_is_refused(tmp_path_factory: pytest.TempPathFactory, l
         load(path, ["web"])
 
 
-def test_a_weight_is_saved_and_files_without_one_stay_as_the_last_release_reads_them(tmp_path: Path) -> None:
+def test_a_weight_is_saved_and_the_last_release_reads_files_without_weights(tmp_path: Path) -> None:
     weighed = replace(STATE, instances=(ONE, replace(ONE, id="web-2", weight=0)))
     save(tmp_path / "web.json", weighed)
     assert load(tmp_path / "web.json", ["web"]) == weighed

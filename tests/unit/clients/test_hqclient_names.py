@@ -14,6 +14,6 @@ def test_a_name_that_is_not_public_is_refused() -> None:
     assert not hasattr(hqclient, "no_such_name")
 
 
-def test_the_names_of_files_come_without_grpc() -> None:
+def test_importing_credential_files_does_not_import_grpc() -> None:
     source = "import sys; from hqclient import CredentialFiles; sys.exit('grpc' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", source], check=False).returncode == 0

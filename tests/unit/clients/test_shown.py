@@ -16,7 +16,7 @@ def one(cluster: str, instance_id: str) -> instance_pb2.Instance:
 
 
 def of_a_gateway() -> Shown:
-    """web-1 in east and in west, all of it."""
+    """A gateway that has shown web-1 of east and of west, and is whole."""
     shown = Shown()
     for item in (
         Bookmark("", of("east", "west")),
@@ -31,7 +31,7 @@ def of_a_gateway() -> Shown:
     return shown
 
 
-def test_a_replica_is_whole_when_it_is_synced() -> None:
+def test_a_replica_has_shown_all_once_it_is_synced() -> None:
     shown = Shown()
     shown.apply_item(SnapshotPart((one("east", "web-1"),)))
     assert (shown.is_whole, shown.missing) == (False, ["east"])
@@ -39,11 +39,11 @@ def test_a_replica_is_whole_when_it_is_synced() -> None:
     assert (shown.is_whole, shown.missing) == (True, [])
 
 
-def test_a_gateway_is_whole_when_every_location_is_synced() -> None:
+def test_a_gateway_has_shown_all_once_every_location_is_synced() -> None:
     assert set(of_a_gateway().instances) == {("east", "web-1"), ("west", "web-1")}
 
 
-def test_the_resync_of_one_location_forgets_that_one_until_it_is_shown_again() -> None:
+def test_a_resync_of_one_location_voids_that_one_until_it_is_synced() -> None:
     shown = of_a_gateway()
     shown.apply_item(Resync("too slow", "west"))
     assert (set(shown.instances), shown.missing, shown.is_whole) == ({("east", "web-1")}, ["west"], False)

@@ -30,7 +30,7 @@ def test_tasks_that_are_decided_together_are_one_line() -> None:
     ]
 
 
-def test_instances_that_lack_for_one_reason_stand_together() -> None:
+def test_instances_not_ready_for_one_reason_stand_together() -> None:
     budget = cpb.BudgetState()
     for number, reason in enumerate(("HeartbeatTimeout: no report for 16 s", "HeartbeatTimeout: for 17 s", "")):
         budget.not_ready.add(standing="down", reason=reason).instance.id = f"web-{number}"
@@ -38,7 +38,7 @@ def test_instances_that_lack_for_one_reason_stand_together() -> None:
     assert found == [("down, heartbeat timeout", ["web-0", "web-1"]), ("down", ["web-2"])]
 
 
-def test_who_blocks_says_it_once_for_all_hosts() -> None:
+def test_a_blocker_is_shown_once_for_all_its_hosts() -> None:
     work = ppb.Scenario(stage=ppb.SCENARIO_STAGE_ASKING)
     for number in range(3):
         task = work.host.add(name=f"h{number}").task.add(id=f"t{number}", cms="http://cms")
@@ -71,7 +71,7 @@ def test_a_rack_and_its_switch_with_the_same_hosts_are_one_incident() -> None:
     assert (other.title, other.href, other.asked) == (f"rack dc/r2: {what}", "/hosts", "")
 
 
-def test_the_way_back_is_what_was_active_before() -> None:
+def test_the_way_back_leads_to_the_snapshot_active_before() -> None:
     service = npb.Service()
     for snapshot, target in (("new", npb.TARGET_ACTIVE), ("bad", npb.TARGET_PREPARED), ("old", npb.TARGET_PREPARED)):
         service.snapshot.add(snapshot_id=snapshot, target=target)
@@ -82,7 +82,7 @@ def test_the_way_back_is_what_was_active_before() -> None:
     assert way_back(service, story) == ""
 
 
-def test_long_texts_and_names_are_cut_at_their_seams() -> None:
+def test_long_texts_are_split_at_clauses_and_names_cut() -> None:
     assert clauses("a; b; c") == ["a", "b", "c"]
     assert clauses("") == []
     assert short("r2024-11") == "r2024-11"
@@ -90,7 +90,7 @@ def test_long_texts_and_names_are_cut_at_their_seams() -> None:
     assert len(short("a-name-that-is-far-too-long-for-a-table")) == 25
 
 
-def test_a_budget_that_could_never_allow_the_work_is_told_from_one_that_lacks_room_now() -> None:
+def test_a_budget_that_can_never_allow_the_work_is_set_apart_from_one_full_now() -> None:
     why = cpb.WhyTaskResponse()
     why.budget.add(name="default:web", total=10, floor=9, available=10, needs=2, blocks=True)
     why.budget.add(name="shop", total=10, floor=8, available=9, needs=2, blocks=True)

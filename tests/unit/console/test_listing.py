@@ -35,7 +35,7 @@ def test_a_page_is_the_part_that_the_address_asks_for(query: dict[str, str], fir
     assert (found[0], found[-1]) == (first, last)
 
 
-def test_links_keep_the_filters_turn_a_column_round_and_lead_both_ways() -> None:
+def test_links_keep_the_filters_reverse_the_sort_and_lead_both_ways() -> None:
     query = {"q": "a&b", "sort": "size", "from": "101", "other": "x"}
     found = listing(ROWS, COLUMNS, ["numbers"], query, ["q"])
     assert (found.previous, found.next) == (

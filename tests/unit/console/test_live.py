@@ -54,7 +54,7 @@ async def test_nothing_is_sent_while_nothing_changes_but_a_ping() -> None:
     assert pages.now >= 10
 
 
-async def test_two_who_look_with_one_token_share_the_work_and_others_do_not() -> None:
+async def test_streams_of_one_token_share_a_rendering_and_those_of_two_do_not() -> None:
     pages = Pages()
     live = pages.live()
     for token in ("a", "a", "b"):
@@ -71,7 +71,7 @@ async def test_a_page_that_takes_long_is_rendered_less_often() -> None:
     assert len(pages.rendered) <= 1 + 10 / 5
 
 
-async def test_a_page_alone_is_looked_at_more_often_than_many() -> None:
+async def test_a_single_page_is_rendered_more_often_than_each_of_many() -> None:
     pages = Pages()
     pages.takes_s = 0.03
     pages.marks |= {f"/{number}": "1" for number in range(10)}
@@ -88,7 +88,7 @@ async def test_a_page_alone_is_looked_at_more_often_than_many() -> None:
     assert len(pages.rendered) <= len(pages.marks) * (10 / 0.4 + 2)
 
 
-async def test_however_many_pages_are_due_two_are_rendered_at_a_time_so_that_other_requests_have_their_turn() -> None:
+async def test_at_most_two_pages_are_rendered_at_a_time_so_that_other_requests_have_their_turn() -> None:
     under_way, most, may_end = 0, 0, asyncio.Event()
 
     async def render(token: str, page: str) -> Fragments:
@@ -133,7 +133,7 @@ async def test_a_session_follows_pages_in_eight_streams_and_the_next_one_is_refu
     assert live.refusal("ann") == (0, "")
 
 
-async def test_all_sessions_together_are_bounded_too() -> None:
+async def test_all_sessions_together_have_a_limit_too() -> None:
     live = Pages().live()
     streams = [live.stream("", ["/"], f"session {number}") for number in range(MAX_STREAMS)]
     for one in streams:

@@ -24,7 +24,7 @@ async def test_an_answer_in_time_is_the_answer() -> None:
     assert await _patience().run_call(_answer) == "here"
 
 
-async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> None:
+async def test_a_late_answer_is_given_up_and_later_calls_fail_at_once() -> None:
     patience, gate, asked = _patience(), asyncio.Event(), 0
 
     async def late() -> str:
@@ -43,7 +43,7 @@ async def test_a_late_answer_is_not_waited_for_and_others_are_told_at_once() -> 
     assert await patience.run_call(_answer) == "here"
 
 
-async def test_a_question_that_takes_its_time_says_nothing_of_the_server() -> None:
+async def test_a_call_that_may_take_long_does_not_make_its_server_away() -> None:
     patience, gate = _patience(), asyncio.Event()
     slow = asyncio.create_task(patience.run_call(gate.wait, 5.0))
     await asyncio.sleep(0.1)
@@ -63,7 +63,7 @@ async def test_a_server_that_answers_others_does_not_hang() -> None:
     gate.set()
 
 
-async def test_whoever_must_sign_in_is_told_so() -> None:
+async def test_the_need_to_sign_in_is_passed_on() -> None:
     async def refuse() -> str:
         raise SignInNeeded("sign in")
 
@@ -72,8 +72,8 @@ async def test_whoever_must_sign_in_is_told_so() -> None:
 
 
 @pytest.mark.parametrize("cluster", ["\0", "ams\u202e", "ams\r\nx-other: 1"])
-def test_a_location_that_no_header_can_name_is_not_there(cluster: str) -> None:
-    """It is of the page's address: the page failed."""
+def test_a_location_whose_name_fits_in_no_header_does_not_exist(cluster: str) -> None:
+    """Its name comes from the page's address."""
     was = CLUSTER.set(cluster)
     try:
         with pytest.raises(HqApiError, match="there is no location"):

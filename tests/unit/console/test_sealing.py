@@ -13,7 +13,7 @@ SEAL = Seal(b"k" * 32)
 
 
 @given(st.text(max_size=300))
-def test_what_was_sealed_opens_again_and_does_not_show(text: str) -> None:
+def test_a_sealed_text_opens_again_and_cannot_be_read(text: str) -> None:
     sealed = SEAL.seal("session", text)
     assert SEAL.open("session", sealed) == text
     if len(text) > 3:
@@ -21,17 +21,17 @@ def test_what_was_sealed_opens_again_and_does_not_show(text: str) -> None:
 
 
 @given(st.text())
-def test_what_is_not_ours_opens_as_nothing(text: str) -> None:
+def test_a_text_that_was_never_sealed_opens_as_empty(text: str) -> None:
     assert SEAL.open("session", text) == ""
 
 
-def test_another_purpose_and_another_key_open_nothing() -> None:
+def test_a_seal_opens_as_empty_for_another_purpose_or_key() -> None:
     sealed = SEAL.seal("session", "token")
     assert SEAL.open("flash", sealed) == ""
     assert Seal(b"other" * 8).open("session", sealed) == ""
 
 
-def test_a_changed_cookie_opens_as_nothing() -> None:
+def test_a_changed_cookie_opens_as_empty() -> None:
     sealed = SEAL.seal("session", "token")
     assert SEAL.open("session", sealed[:-2] + ("AA" if sealed[-2:] != "AA" else "BB")) == ""
 
@@ -49,7 +49,7 @@ def test_a_form_token_belongs_to_one_browser() -> None:
 
 
 @pytest.mark.parametrize("word", ["", "a.b.c", "a.bm90IGpzb24.c", "a.W10.c", "no dots", "a.e30.c"])
-def test_a_token_that_says_nothing_of_itself_is_no_error(word: str) -> None:
+def test_a_token_without_claims_is_no_error(word: str) -> None:
     assert expires_at(word) is None
     assert subject(word) == ""
 
@@ -58,7 +58,7 @@ def test_cookies_are_read_as_browsers_send_them() -> None:
     assert read_cookies(b"a=1; b=2=3;c ; a=4") == {"a": "1", "b": "2=3", "c": ""}
 
 
-def test_a_jar_makes_a_browser_known_and_shows_a_message_once() -> None:
+def test_a_jar_recognizes_a_browser_and_shows_a_message_once() -> None:
     first = Jar(SEAL, b"")
     first.say("done", "it <worked>")
     sent = dict(value.decode().partition(";")[0].split("=", 1) for _, value in first.headers)
@@ -70,5 +70,5 @@ def test_a_jar_makes_a_browser_known_and_shows_a_message_once() -> None:
 
 
 @pytest.mark.parametrize("browser", ["x", "../../etc", "A" * 32, "0" * 33])
-def test_a_browser_that_names_itself_is_named_anew(browser: str) -> None:
+def test_a_made_up_name_of_a_browser_is_replaced(browser: str) -> None:
     assert Jar(SEAL, f"{BROWSER}={browser}; {SESSION}=junk".encode()).browser != browser

@@ -35,7 +35,7 @@ def test_every_location_stands_on_the_page_with_the_age_of_its_answer() -> None:
     ]
 
 
-def test_the_age_of_a_silent_location_does_not_run_by_seconds() -> None:
+def test_the_age_of_a_silent_location_is_shown_in_minutes() -> None:
     west = pb.Source(cluster="west", error="no replica answers; unreachable for 3 s, not called again")
     texts = []
     for seconds in (1, 59, 185):
@@ -70,13 +70,15 @@ def test_an_hq_that_does_not_answer_is_a_silent_location() -> None:
         (0, 0, None, False),
     ],
 )
-def test_below_the_floor(total: int, ready: int, floor: int | None, *, is_below: bool) -> None:
+def test_a_service_lacks_instances_below_its_floor(
+    total: int, ready: int, floor: int | None, *, is_below: bool
+) -> None:
     floors = {"web": floor} if floor is not None else {}
     found = readiness.lacking([pb.InstanceCount(key="web", total=total, ready=ready)], floors, {})
     assert bool(found) == is_below
 
 
-def test_the_most_common_reason_stands_first_with_what_one_of_them_says() -> None:
+def test_the_most_common_reason_stands_first_with_one_of_its_messages() -> None:
     def row(reason: str, message: str, node: str) -> InstanceRow:
         return InstanceRow("i", "/", "web", "c", node, "bad", reason, message, None, [], "r", [], None)
 
@@ -103,7 +105,7 @@ def test_reasons_are_counted_over_all_instances_and_not_over_the_few_that_were_l
     assert sampled.startswith("of 50 instances that were looked at, 50 instances: crashed: code 1.")
 
 
-def test_a_mass_that_is_not_ready_is_a_problem_whatever_its_floor_unless_tasks_hold_it() -> None:
+def test_very_many_not_ready_are_a_problem_above_the_floor_too_unless_tasks_hold_them() -> None:
     web = pb.InstanceCount(key="web", total=2_000, ready=1_333)
     floors = {"web": 1_200}
     assert readiness.lacking([web], floors, {}) == [web]
@@ -113,7 +115,7 @@ def test_a_mass_that_is_not_ready_is_a_problem_whatever_its_floor_unless_tasks_h
     assert found.why == "667 instances are away, though its floor of 1\u202f200 holds. 667 instances: crashed."
 
 
-def test_what_was_stopped_lacks_nothing_and_the_rest_is_measured_without_it() -> None:
+def test_stopped_instances_are_not_lacking_and_not_counted_for_the_rest() -> None:
     stopped = pb.InstanceCount(key="web", total=4, ready=0, not_wanted=4)
     half = pb.InstanceCount(key="api", total=8, ready=4, not_wanted=4)
     worse = pb.InstanceCount(key="db", total=8, ready=1, not_wanted=4)
@@ -122,7 +124,7 @@ def test_what_was_stopped_lacks_nothing_and_the_rest_is_measured_without_it() ->
     assert found.title == "db: 1 of 4 instances ready"
 
 
-def test_the_few_that_are_not_ready_elsewhere_are_one_line_and_a_crash_loop_among_them_asks_to_be_looked_at() -> None:
+def test_a_few_not_ready_above_the_floor_are_one_note_and_a_warning_if_any_crashes() -> None:
     few = [pb.InstanceCount(key=f"s{n}", total=20, ready=19) for n in range(3)]
     [calm] = readiness.scattered_problem(few, "3 instances: starting.", is_crashing=False)
     assert calm.title == "3 instances are not ready in 3 services above the floor"
@@ -139,7 +141,7 @@ def test_the_few_that_are_not_ready_elsewhere_are_one_line_and_a_crash_loop_amon
         (0, 90, "note", "the guard of east holds, and nothing waits to expire", False),
     ],
 )
-def test_a_guard_asks_something_of_people_after_a_minute(
+def test_a_guard_that_holds_for_a_minute_asks_people_to_act(
     waiting: int, age_s: int, level: str, title: str, *, asks: bool
 ) -> None:
     answer = admin_pb2.GetGuardResponse()
@@ -148,7 +150,7 @@ def test_a_guard_asks_something_of_people_after_a_minute(
     assert (found.level, found.title, "release the guard" in found.next) == (level, title, asks)
 
 
-def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
+def test_the_worst_problem_stands_first_and_of_equals_the_oldest() -> None:
     made = [
         problems.Problem(level, title, "", since_s=since)
         for level, title, since in [("note", "c", 1), ("bad", "b", 9), ("bad", "a", 5), ("warn", "d", 1)]
@@ -156,7 +158,7 @@ def test_the_worst_stands_first_and_of_one_level_the_oldest() -> None:
     assert [one.title for one in problems.sorted_problems(made)] == ["a", "b", "d", "c"]
 
 
-def test_what_has_one_cause_is_one_problem_with_what_it_explains() -> None:
+def test_problems_of_one_cause_are_folded_into_its_problem() -> None:
     rack, other = frozenset({"n1", "n2", "n3"}), frozenset({"n3", "n9"})
     made = [
         problems.Problem("note", "work on switch s1", "", group="s1"),
@@ -181,7 +183,7 @@ def _move(name: str, at_s: int, *, ready: bool) -> admin_pb2.Transition:
     return made
 
 
-def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
+def test_expiries_that_have_all_recovered_ask_for_nothing() -> None:
     moves = [_move("a", 9_500, ready=True), _move("b", 9_000, ready=False), _move("a", 9_000, ready=False)]
     [current] = problems.expiry_problem(moves, 10_000)
     assert (current.level, current.next) == ("warn", "Is a node down, or its network?")
@@ -193,14 +195,14 @@ def test_expiries_that_are_over_are_said_to_be_and_ask_nothing() -> None:
     assert over.title == "2 expiries in the last hour, on 1 node: all are ready again"
 
 
-def test_expiries_of_a_rack_that_fails_are_of_that_cause() -> None:
+def test_expiries_in_a_failing_rack_are_folded_into_its_problem() -> None:
     rack = problems.Problem("bad", "rack r1 fails together", "", place=frozenset({"n1", "n2"}))
     expiries = problems.expiry_problem([_move("a", 9_500, ready=False)], 10_000)
     [found] = problems.fold_causes([*expiries, rack])
     assert [one.title for one in found.holds] == ["1 expiry in the last hour, on 1 node"]
 
 
-def test_a_service_of_which_a_silent_location_has_some_is_not_said_to_lack_them() -> None:
+def test_instances_in_a_silent_location_are_not_called_lacking() -> None:
     shop = pb.InstanceCount(key="shop", total=8, ready=8)
     floors, totals = {"shop": 11}, {"shop": 12}
     [found] = readiness.service_problems([shop], floors, {}, totals, ["west"])
@@ -210,7 +212,7 @@ def test_a_service_of_which_a_silent_location_has_some_is_not_said_to_lack_them(
     assert all_heard.title == "shop: 8 of 8 instances ready"
 
 
-def test_a_silent_instance_says_since_when_and_that_grows() -> None:
+def test_a_silent_instance_says_since_when_and_for_how_long() -> None:
     one = ipb.Instance()
     one.meta.id = "web-1"
     one.spec.revision.add(id="r1", target=ipb.REVISION_TARGET_READY)
@@ -224,7 +226,7 @@ def test_a_silent_instance_says_since_when_and_that_grows() -> None:
     assert row(one, 12_564 + 20).message == "silent since 03:29:24"
 
 
-def test_an_agent_that_is_not_heard_says_more_than_what_it_reported_last() -> None:
+def test_an_unheard_agent_is_shown_instead_of_its_last_report() -> None:
     one = ipb.Instance()
     one.spec.revision.add(id="r1", target=ipb.REVISION_TARGET_READY)
     one.status.revision.add(id="r1").ready.CopyFrom(
@@ -254,7 +256,7 @@ def test_a_time_that_an_agent_made_up_breaks_no_page() -> None:
 @pytest.mark.parametrize(
     ("length_s", "told"), [(5, "5 s"), (90, "1 min"), (7_500, "2 h 5 min"), (90_000, "1 d"), (36_000, "10 h")]
 )
-def test_spans(length_s: float, told: str) -> None:
+def test_spans_have_their_two_largest_units(length_s: float, told: str) -> None:
     assert span(length_s) == told
 
 
@@ -275,7 +277,7 @@ def test_numbers_and_words() -> None:
         (("instances", "c", "i?x#y"), "/instances/c/i%3Fx%23y"),
     ],
 )
-def test_no_name_is_more_than_a_name_in_an_address(parts: tuple[str, ...], made: str) -> None:
+def test_names_in_an_address_are_escaped(parts: tuple[str, ...], made: str) -> None:
     assert url(*parts) == made
 
 
