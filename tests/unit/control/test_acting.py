@@ -14,7 +14,7 @@ from tests.support.store_link import Link
 from tests.support.virtual_time import in_virtual_time
 
 
-def test_a_holder_that_was_silent_for_a_whole_term_is_succeeded() -> None:
+def test_a_holder_that_was_silent_for_a_whole_term_is_replaced() -> None:
     silence, sight = HolderSilence(10.0), Sight(5, 7)
     for now in range(0, 11, 2):
         assert not silence.is_over(sight)
@@ -22,7 +22,7 @@ def test_a_holder_that_was_silent_for_a_whole_term_is_succeeded() -> None:
     assert silence.is_over(sight)
 
 
-def test_a_refresh_begins_the_term_anew() -> None:
+def test_a_refresh_starts_the_term_again() -> None:
     silence = HolderSilence(10.0)
     for now in range(0, 9, 2):
         silence.record_sight(Sight(5, 7), now, now)
@@ -31,14 +31,14 @@ def test_a_refresh_begins_the_term_anew() -> None:
         assert not silence.is_over(Sight(5, 8))
 
 
-def test_time_that_no_fence_covers_is_no_silence_of_the_holder() -> None:
+def test_time_not_covered_by_a_fence_is_no_silence_of_the_holder() -> None:
     silence, sight = HolderSilence(10.0), Sight(5, 7)
     silence.record_sight(sight, 0.0, 0.0)
     silence.record_sight(sight, 60.0, 60.0)
     assert not silence.is_over(sight)
 
 
-def test_a_fence_that_took_long_proves_nothing_of_the_time_after_it_was_asked_for() -> None:
+def test_a_slow_fence_proves_nothing_after_the_moment_it_was_asked_for() -> None:
     silence, sight = HolderSilence(10.0), Sight(5, 7)
     for asked_at in (0.0, 3.0, 6.0, 9.0):
         silence.record_sight(sight, asked_at, asked_at + 2.0)
@@ -46,7 +46,7 @@ def test_a_fence_that_took_long_proves_nothing_of_the_time_after_it_was_asked_fo
 
 
 @in_virtual_time
-async def test_a_killed_process_is_succeeded_after_a_term() -> None:
+async def test_another_process_takes_over_a_term_after_a_kill() -> None:
     store = MemoryStore()
     async with Books(store) as one:
         await one.acting()
@@ -59,7 +59,7 @@ async def test_a_killed_process_is_succeeded_after_a_term() -> None:
 
 
 @in_virtual_time
-async def test_a_process_that_leaves_is_succeeded_at_once() -> None:
+async def test_a_process_that_leaves_is_replaced_at_once() -> None:
     store = MemoryStore()
     async with Books(store) as one:
         await one.acting()
@@ -102,7 +102,7 @@ async def test_no_effect_starts_later_than_half_a_lease_after_its_intent() -> No
 
 
 @in_virtual_time
-async def test_what_an_interrupted_run_left_behind_begins_no_effect_beside_the_next_one() -> None:
+async def test_an_intent_from_before_the_work_restarted_may_not_begin() -> None:
     async with Books(MemoryStore()) as books:
         await books.acting()
         intent = await books.controller.intend(books.controller.change())

@@ -49,7 +49,7 @@ class World(NamedTuple):
     taking: int = -1
 
     def a_tick_later(self) -> World:
-        """The same with all times one tick older, and without differences that make none."""
+        """The same world with all times one tick older; values that lead to the same future become equal."""
         refreshes = sorted({self.refresh, self.known, self.asked_of, self.taking, -1})
         number = {refresh: i - 1 for i, refresh in enumerate(refreshes)}
         looked = _older(self.looked, 2 * TERM)
@@ -77,8 +77,8 @@ class Rules(NamedTuple):
     """The kit's rules; a test replaces one by a wrong one.
 
     Attributes:
-        may_begin: of when the known refresh and the intent were sent.
-        known_since: what a refresh counts from, of when it was sent.
+        may_begin: whether an effect may begin, by the times at which the known refresh and the intent were sent.
+        known_since: the time from which a refresh counts, by the time at which it was sent.
         compares_refresh: a takeover takes place only if the refresh is the one that was seen.
     """
 
@@ -134,7 +134,7 @@ def the_second(world: World) -> Iterator[World]:
 
 
 def harm(rules: Rules) -> World | None:
-    """Search all that can happen, however long it takes; return a world in which two act, None if there is none."""
+    """Search every sequence of ticks; return a world in which both processes act, None if there is none."""
     fresh, reached = {World()}, set[World]()
     while fresh:
         reached |= fresh
@@ -153,7 +153,7 @@ def harm(rules: Rules) -> World | None:
 
 
 @pytest.mark.long
-def test_no_effect_comes_when_another_process_acts_already() -> None:
+def test_no_effect_comes_once_another_process_acts() -> None:
     assert harm(Rules()) is None
 
 

@@ -21,7 +21,7 @@ async def test_events_take_effect_in_the_order_in_which_they_were_stored() -> No
 
 
 @in_virtual_time
-async def test_an_event_may_come_in_at_a_process_that_does_not_act() -> None:
+async def test_a_process_that_does_not_act_takes_events_too() -> None:
     store = MemoryStore()
     async with Books(store) as one:
         await one.acting()
@@ -50,7 +50,7 @@ async def test_a_request_id_with_another_content_is_a_conflict() -> None:
 
 
 @in_virtual_time
-async def test_a_refused_event_changes_nothing_and_says_why_each_time_it_is_sent() -> None:
+async def test_a_refused_event_changes_nothing_and_is_refused_again_when_resent() -> None:
     async with Books(MemoryStore()) as books:
         for _ in range(2):
             with pytest.raises(EventRefused, match="b1 does not take it") as refused:
@@ -61,7 +61,7 @@ async def test_a_refused_event_changes_nothing_and_says_why_each_time_it_is_sent
 
 @in_virtual_time
 async def test_a_write_too_large_for_etcd_is_refused_and_later_ones_go_on() -> None:
-    """An agent of one node made its host's record too large, and nobody's checks were heard any more."""
+    """Otherwise an agent that makes the record of its host too large would block the checks of all hosts."""
     store = MemoryStore()
     async with Books(store) as books:
         for _ in range(5):
@@ -74,7 +74,7 @@ async def test_a_write_too_large_for_etcd_is_refused_and_later_ones_go_on() -> N
 
 
 class Wordy(Books):
-    """It repeats what it refuses."""
+    """Repeats the word in its refusal."""
 
     def handle(self, change: Change, book: str, word: Word) -> None:
         if word.value.startswith("no"):
@@ -83,8 +83,8 @@ class Wordy(Books):
 
 
 @in_virtual_time
-async def test_refusals_that_repeat_long_words_stop_no_subject() -> None:
-    """Some requests to end a task with an id of 200 KB stopped all orders at the CMS, for ever."""
+async def test_long_refusals_do_not_block_later_events() -> None:
+    """Otherwise a few requests with an id of 200 KB would block all orders at the CMS for ever."""
     async with Wordy(MemoryStore()) as books:
         for number in range(4):
             with pytest.raises(EventRefused, match="does not take no"):
@@ -99,7 +99,7 @@ async def test_refusals_that_repeat_long_words_stop_no_subject() -> None:
 
 
 class Wide(Books):
-    """Each event changes another record: many are too many for one transaction."""
+    """Each event changes records of its own: many events do not fit into one transaction."""
 
     def handle(self, change: Change, book: str, word: Word) -> None:
         for number in range(int(word.value)):
@@ -128,7 +128,7 @@ class Upgraded(Books):
 
 
 @in_virtual_time
-async def test_an_event_that_cannot_be_read_stops_its_subject_visibly_until_a_version_acts_that_knows_it() -> None:
+async def test_an_unreadable_event_visibly_blocks_its_subject_until_a_version_that_reads_it_acts() -> None:
     store = MemoryStore()
     async with Books(store) as books:
         await books.write("b1", "a")

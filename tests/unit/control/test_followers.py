@@ -10,14 +10,14 @@ from control.followers import EntryFollower
 Word = wrappers_pb2.StringValue
 
 
-async def test_large_entries_come_in_several_answers_that_a_server_may_send() -> None:
-    """The tasks or budgets of one owner made an answer that no server sends, and nothing was recorded any more."""
+async def test_large_entries_are_spread_over_answers_small_enough_to_send() -> None:
+    """Otherwise the tasks of one owner could make an answer too large to send, and nothing would be recorded."""
     follower = EntryFollower([Word(value="x" * 900_000) for _ in range(5)] + [Word(value="y" * 3_000_000)])
     answers = [len(await follower.take(1_000, 0.1)) for _ in range(5)]
     assert answers == [2, 2, 1, 1, 0]
 
 
-async def test_who_leaves_much_unread_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_follower_with_too_much_unread_starts_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("control.followers.MOST_UNREAD_BYTES", 1_000)
     follower = EntryFollower([Word(value="x" * 5_000)])
     follower.add([Word(value="y" * 900)])

@@ -121,7 +121,7 @@ async def test_an_invalid_lock_is_refused_by_its_field() -> None:
 
 
 @in_virtual_time
-async def test_a_service_has_so_many_locks_and_no_more_for_all_to_look_at() -> None:
+async def test_each_service_has_a_limit_of_locks_of_its_own() -> None:
     async with Locks() as locks:
         for number in range(LOCK.most):
             await locks.call("PutLock", uploader("web"), lock={"name": f"w{number}", "service": "web", "holder": "ann"})
@@ -135,7 +135,7 @@ async def test_a_service_has_so_many_locks_and_no_more_for_all_to_look_at() -> N
 
 
 @in_virtual_time
-async def test_a_lock_that_moves_to_a_full_service_is_one_more_of_it() -> None:
+async def test_a_lock_does_not_move_to_a_service_at_its_limit() -> None:
     async with Locks() as locks:
         both = uploader("*")
         for name in ("w0", "w1", "w2"):
@@ -147,8 +147,8 @@ async def test_a_lock_that_moves_to_a_full_service_is_one_more_of_it() -> None:
 
 
 @in_virtual_time
-async def test_locks_that_are_put_together_pass_no_bound_either() -> None:
-    """Each is checked where it is applied: when they were sent there was room for any of them."""
+async def test_locks_put_at_the_same_moment_do_not_exceed_the_limit() -> None:
+    """Each is checked when it is applied: when they were sent, there was room for any one of them."""
     async with Locks() as locks:
         puts = [
             locks.call("PutLock", uploader("web"), lock={"name": f"w{number}", "service": "web", "holder": "ann"})
@@ -161,7 +161,7 @@ async def test_locks_that_are_put_together_pass_no_bound_either() -> None:
 
 
 @in_virtual_time
-async def test_a_lock_is_its_services_alone() -> None:
+async def test_only_uploaders_of_its_service_change_a_lock() -> None:
     async with Locks() as locks:
         mine = {"name": "web", "service": "web", "holder": "ann"}
         await locks.call("PutLock", uploader("web"), lock=mine)

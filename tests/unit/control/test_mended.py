@@ -41,25 +41,25 @@ class Process:
 
 
 def lose_deletion(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
-    """Something that the store does not have."""
+    """A record in memory that the store does not have."""
     notes.take("ghost", wrappers_pb2.StringValue(value="ghost").SerializeToString(), 3)
     controller._following._follower.key_count += 1
 
 
 def lose_put(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
-    """The creation of a record was not told."""
+    """A record of the store that is missing in memory."""
     notes.take("a", None, 3)
     controller._following._follower.key_count -= 1
 
 
 def swap(controller: Controller, notes: Records[wrappers_pb2.StringValue]) -> None:
-    """A deletion and a creation: the number of keys is right."""
+    """A lost deletion and a lost creation: the number of keys is right."""
     lose_put(controller, notes)
     lose_deletion(controller, notes)
 
 
 @pytest.mark.parametrize("lose", [lose_deletion, lose_put, swap])
-def test_what_was_lost_is_found_and_mended_and_told(lose: Lose) -> None:
+def test_lost_changes_are_found_mended_and_passed_on(lose: Lose) -> None:
     async def story() -> None:
         process = Process()
         async with running(process.controller):
@@ -78,7 +78,7 @@ def test_what_was_lost_is_found_and_mended_and_told(lose: Lose) -> None:
     run_virtually(story)
 
 
-def test_a_record_that_cannot_be_read_is_no_difference_until_it_changes_unnoticed() -> None:
+def test_an_unreadable_record_is_no_difference_until_a_change_of_it_is_lost() -> None:
     async def story() -> None:
         process = Process()
         key, broken = b"/notes/v1/note/broken", b"\xff"
@@ -98,7 +98,7 @@ def test_a_record_that_cannot_be_read_is_no_difference_until_it_changes_unnotice
     run_virtually(story)
 
 
-def test_processes_count_those_that_run_beside_them_so_that_the_store_is_not_kept_counting() -> None:
+def test_each_process_counts_the_others_so_that_all_together_do_not_load_the_store() -> None:
     async def story() -> None:
         store = MemoryStore()
 

@@ -13,8 +13,8 @@ from wallepb.v1 import service_pb2
 from wallepb.v1.project_pb2 import Scenario
 
 
-def test_a_page_ends_before_it_has_too_many_bytes_and_has_at_least_one_record() -> None:
-    """Planned work on ten thousand hosts has 700 kB: a thousand of them are no answer that anybody takes."""
+def test_a_page_is_limited_in_bytes_and_has_at_least_one_record() -> None:
+    """Planned work on ten thousand hosts has 700 kB: an answer with a thousand of these is too large to take."""
     sizes = {"a": 10, "b": MAX_PAGE_BYTES // 2, "c": MAX_PAGE_BYTES // 2, "d": MAX_PAGE_BYTES * 2, "e": 10}
     records = {name: Scenario(id=name, message="x" * size) for name, size in sizes.items()}
     pages, token = list[list[str]](), ""

@@ -35,7 +35,7 @@ def given(*arguments: str) -> dict[str, Any]:
     return found
 
 
-def test_flags_say_how_the_kit_runs() -> None:
+def test_the_configuration_is_read_from_the_flags() -> None:
     asked = given("--process", "one", "--term", "4s", "--stop-file", "/run/stop")
     on_a_shared_etcd = {name: value for name, value in asked.items() if name not in ("store", "data")}
     assert config_of(on_a_shared_etcd, "test") == ControlConfig("/test/v1/", "one", 4.0, 0.0, Path("/run/stop"))
@@ -50,7 +50,7 @@ def test_each_start_has_a_name_of_its_own() -> None:
     assert config_of(given(), "test").process != config_of(given(), "test").process
 
 
-def test_a_term_without_sense_is_refused() -> None:
+def test_a_term_below_a_second_is_refused() -> None:
     with pytest.raises(click.UsageError, match=r"--term 0\.5s: must be at least 1s"):
         config_of(given("--term", "500ms"), "test")
 

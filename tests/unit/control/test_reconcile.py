@@ -94,7 +94,7 @@ async def test_more_keys_than_workers_are_all_run() -> None:
 
 
 @in_virtual_time
-async def test_a_run_says_when_it_wants_to_run_again() -> None:
+async def test_a_key_runs_again_when_its_last_run_asked_for() -> None:
     at: list[float] = []
 
     async def run(key: str) -> float:
@@ -107,7 +107,7 @@ async def test_a_run_says_when_it_wants_to_run_again() -> None:
 
 
 @in_virtual_time
-async def test_an_error_is_shown_until_a_run_succeeds_and_is_repeated_ever_later() -> None:
+async def test_an_error_is_shown_and_retried_with_back_off_until_a_run_succeeds() -> None:
     at: list[float] = []
 
     async def run(key: str) -> None:
@@ -128,7 +128,7 @@ async def test_an_error_is_shown_until_a_run_succeeds_and_is_repeated_ever_later
 
 
 @in_virtual_time
-async def test_what_was_decided_on_old_records_is_decided_anew_at_once() -> None:
+async def test_a_run_whose_records_have_changed_is_repeated_at_once() -> None:
     runs = 0
 
     async def run(key: str) -> None:
@@ -143,7 +143,7 @@ async def test_what_was_decided_on_old_records_is_decided_anew_at_once() -> None
 
 
 @in_virtual_time
-async def test_who_acts_no_more_runs_nothing_more() -> None:
+async def test_a_process_that_no_longer_acts_cancels_its_runs() -> None:
     running = 0
     books = Books(MemoryStore())
 

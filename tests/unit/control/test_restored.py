@@ -69,7 +69,7 @@ class World:
         self._snapshot = self.store._revision
 
     def restore(self) -> None:
-        """Nobody reaches the store, and what comes after the snapshot is undone."""
+        """Cut every process off from the store, and undo what came after the snapshot."""
         for process in self.processes:
             process.store.go_away()
         self.store = rewound(self.store, self._snapshot)
@@ -78,7 +78,7 @@ class World:
 
 
 def play(seed: int) -> None:
-    """Both have seen more than the snapshot holds; they come back in any order, and are asked all the time."""
+    """Restore a snapshot older than what both processes have seen; they come back in any order, under requests."""
 
     async def asked_all_the_time(world: World, names: list[str]) -> None:
         while True:
@@ -120,7 +120,7 @@ def play(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_nobody_who_has_seen_more_than_the_snapshot_holds_acts_before_it_is_opened(seed: int) -> None:
+def test_no_process_that_has_seen_more_than_the_snapshot_acts_before_it_is_opened(seed: int) -> None:
     play(seed)
 
 
@@ -152,7 +152,7 @@ def test_replicas_without_newer_knowledge_act_until_one_with_it_returns() -> Non
     run_virtually(main)
 
 
-def test_a_process_whose_refreshes_are_refused_does_not_try_without_a_pause() -> None:
+def test_a_process_whose_refreshes_are_refused_retries_with_pauses() -> None:
     """Another process has begun a new epoch, and this one has not heard of it yet."""
 
     async def main() -> None:

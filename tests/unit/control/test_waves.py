@@ -60,20 +60,20 @@ def test_after_the_first_wave_a_tenth_may_fail() -> None:
 @pytest.mark.parametrize(
     ("most", "begun", "allowed"), [(Amount(0), 50, 0), (Amount(3), 5, 3), (Amount(20, is_percent=True), 10, 2)]
 )
-def test_who_says_how_many_may_fail_says_it_for_every_wave(most: Amount, begun: int, allowed: int) -> None:
+def test_a_given_number_of_failures_holds_for_every_wave(most: Amount, begun: int, allowed: int) -> None:
     assert allowed_failures(begun, WaveLimits(Amount(5), max_failures=most), 100) == allowed
 
 
-def test_what_was_skipped_or_accepted_stops_nothing() -> None:
+def test_skipped_and_accepted_parts_stop_nothing() -> None:
     assert next_step(parts_of(S, A, W), WaveLimits()).begin == ("h2",)
 
 
-def test_it_is_done_once_nothing_is_left_and_nothing_is_in_work() -> None:
+def test_work_is_done_once_nothing_waits_or_runs() -> None:
     assert next_step(parts_of(B, S, A), WaveLimits()).is_done
     assert next_step(parts_of(B, R), WaveLimits()) == Step()
 
 
-def test_an_obstacle_stops_the_next_wave_and_no_work_that_is_done() -> None:
+def test_an_obstacle_stops_the_next_wave_but_not_running_or_finished_work() -> None:
     assert next_step(parts_of(B, W), WaveLimits(), "healing is off").stop == "healing is off"
     assert next_step(parts_of(N, W), WaveLimits(), "healing is off") == Step()
     assert next_step(parts_of(B, B), WaveLimits(), "healing is off").is_done
@@ -90,12 +90,12 @@ def test_sizes_are_numbers_or_per_cent_of_all(text: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "%", "-1", "1.5", "101%", "٣", "9" * 10, "ten"])
-def test_what_is_no_amount_is_refused(text: str) -> None:
+def test_a_malformed_amount_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"valid amount|over 100%"):
         Amount.parse(text)
 
 
-def test_a_part_is_back_once_it_was_well_for_the_settle_time_and_somebody_said_so() -> None:
+def test_a_part_is_back_once_it_was_reported_well_for_the_settle_time() -> None:
     well = PartEvidence(ended_ms=0, quiet_since_ms=60_000)
     assert judge(well, 60_000 + SETTLE_MS - 1, SETTLE_MS, DEADLINE_MS) == (R, "")
     assert judge(well, 60_000 + SETTLE_MS, SETTLE_MS, DEADLINE_MS) == (B, "")
@@ -104,13 +104,13 @@ def test_a_part_is_back_once_it_was_well_for_the_settle_time_and_somebody_said_s
     assert judge(unheard, DEADLINE_MS, SETTLE_MS, DEADLINE_MS)[0] is F
 
 
-def test_after_the_deadline_a_part_is_judged_as_it_is() -> None:
+def test_at_the_deadline_a_part_is_judged_as_it_is() -> None:
     late = PartEvidence(ended_ms=0, quiet_since_ms=DEADLINE_MS - 1)
     assert judge(late, DEADLINE_MS, SETTLE_MS, DEADLINE_MS) == (B, "")
     assert judge(replace(late, problem="ssh fails"), DEADLINE_MS, SETTLE_MS, DEADLINE_MS) == (F, "ssh fails")
 
 
-def test_many_problems_are_listed_up_to_ten() -> None:
+def test_a_list_of_problems_names_ten_and_counts_the_rest() -> None:
     assert list_problems(parts_of(*[F] * 12)).endswith("h9 (ssh fails) and 2 more")
 
 
@@ -155,18 +155,18 @@ CANARY = (
     ("over", "of_40", "of_3", "weight"),
     [(0, 1, 1, 5), (1, 1, 1, 5), (2, 4, 1, 5), (3, 4, 1, 50), (4, 4, 1, 50), (5, 40, 3, 100)],
 )
-def test_amounts_of_steps_add_up_and_a_weight_stays_until_another_one(
+def test_amounts_of_steps_add_up_and_a_weight_holds_until_the_next(
     over: int, of_40: int, of_3: int, weight: int
 ) -> None:
     assert (reach_in(CANARY, over, 40), reach_in(CANARY, over, 3)) == (of_40, of_3)
     assert weight_in(CANARY, over) == weight
 
 
-def test_a_step_that_begins_nothing_comes_before_the_first() -> None:
+def test_a_check_before_the_first_amount_reaches_no_instance() -> None:
     assert reach_in((WaveStep(check="errors", hold_s=60.0), WaveStep(Amount(1))), 0, 40) == 0
 
 
-def test_when_a_step_is_over() -> None:
+def test_a_step_is_over_after_its_hold_or_promotion() -> None:
     assert is_over(WaveStep(Amount(1)), 0.0, is_promoted=False)
     assert [is_over(WaveStep(hold_s=60.0), lasted_s, is_promoted=False) for lasted_s in (59.0, 60.0)] == [False, True]
     assert [is_over(WaveStep(promote=True), 1e9, is_promoted=one) for one in (False, True)] == [False, True]
@@ -189,5 +189,7 @@ def test_when_a_step_is_over() -> None:
         ((WaveStep(check="x"),), [(0, "check", "there is no check 'x' in this policy; it has: errors")]),
     ],
 )
-def test_what_is_wrong_with_steps(steps: tuple[WaveStep, ...], told: list[tuple[int, str, str]]) -> None:
+def test_faults_of_steps_are_named_with_step_and_field(
+    steps: tuple[WaveStep, ...], told: list[tuple[int, str, str]]
+) -> None:
     assert list(find_step_faults(steps, ["errors"])) == told

@@ -17,7 +17,7 @@ def test_a_filter_is_followed_when_it_is_asked_for_five_times_within_ten_seconds
     assert [demand.record_request(KEY, "", 100.0 + second) for second in range(5)] == [False] * 4 + [True]
 
 
-def test_one_that_nobody_asks_for_any_more_is_idle() -> None:
+def test_a_filter_not_asked_for_in_a_minute_is_idle() -> None:
     demand = Demand(Bounds())
     assert asked_often(demand)
     demand.record_request(KEY, "", 50.0)
@@ -25,19 +25,19 @@ def test_one_that_nobody_asks_for_any_more_is_idle() -> None:
     assert demand.idle(111.0) == [KEY]
 
 
-def test_no_more_begin_in_a_second_than_may() -> None:
+def test_the_number_of_new_filters_in_a_second_is_limited() -> None:
     demand = Demand(Bounds(new_per_s=2))
     assert [asked_often(demand, key) for key in (b"a", b"b", b"c")] == [True, True, False]
     assert asked_often(demand, b"c", at=1.5)
 
 
-def test_one_identity_has_a_fifth_and_all_have_a_bound() -> None:
+def test_one_identity_may_hold_a_fifth_of_the_limit_of_all() -> None:
     demand = Demand(Bounds(most=10, new_per_s=100))
     assert [asked_often(demand, bytes([n]), "ada") for n in range(3)] == [True, True, False]
     assert [asked_often(demand, bytes([100 + n]), f"eve-{n}") for n in range(9)] == [True] * 8 + [False]
 
 
-def test_one_that_cannot_be_followed_is_not_tried_again_for_a_while() -> None:
+def test_a_filter_that_could_not_be_followed_is_barred_for_a_while() -> None:
     demand = Demand(Bounds())
     asked_often(demand)
     demand.bar(KEY, 0.0)
@@ -45,7 +45,7 @@ def test_one_that_cannot_be_followed_is_not_tried_again_for_a_while() -> None:
     assert asked_often(demand, at=301.0)
 
 
-def test_what_is_remembered_of_questions_is_bounded() -> None:
+def test_a_bounded_number_of_filters_is_remembered() -> None:
     demand = Demand(Bounds())
     for number in range(20_000):
         demand.record_request(str(number).encode(), "", 0.0)

@@ -61,7 +61,7 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     assert list(file.current.locations) == ["east", "south"]
 
 
-def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
+def test_a_broken_file_leaves_the_old_configuration_in_force_and_says_so(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     path.write_text(GOOD)
     file = ConfigFile(path)
@@ -74,7 +74,7 @@ def test_a_broken_file_keeps_the_old_one_and_says_so(tmp_path: Path) -> None:
     assert file.fault == ""
 
 
-def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_from_a_change_on(tmp_path: Path) -> None:
+def test_replicas_on_other_machines_are_never_asked_in_plain_text(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     here, elsewhere = (
         "locations: {east: {replicas: ['" + address + ":7071']}}" for address in ("127.0.0.1", "10.0.0.1")
@@ -90,7 +90,7 @@ def test_replicas_elsewhere_are_asked_in_plain_text_neither_from_the_start_nor_f
     assert "--location-ca" in refused.output
 
 
-def test_a_file_that_is_gone_keeps_the_old_one(tmp_path: Path) -> None:
+def test_a_missing_file_leaves_the_old_configuration_in_force(tmp_path: Path) -> None:
     path = tmp_path / "gateway.yaml"
     path.write_text(GOOD)
     file = ConfigFile(path)

@@ -52,7 +52,7 @@ def test_a_connection_that_broke_under_a_write_leaves_its_outcome_unknown() -> N
     assert over_the_wire(relayed_error(never_sent, "east")).nothing_stored
 
 
-def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_words() -> None:
+def test_why_a_location_took_no_write_is_said_without_addresses_of_replicas() -> None:
     no_connection = HqApiError(grpc.StatusCode.UNAVAILABLE, "failed to connect to ipv4:10.0.0.1:7071", sent=False)
     no_answer = HqApiError(grpc.StatusCode.DEADLINE_EXCEEDED, "Stream removed (Deadline Exceeded)")
     assert str(relayed_error(no_connection, "east")) == "east: no replica accepts connections"
@@ -63,7 +63,7 @@ def test_why_a_location_took_no_write_is_said_without_the_addresses_in_grpcs_wor
     )
 
 
-def test_only_what_hq_says_against_the_request_counts_as_its_word() -> None:
+def test_only_an_answer_of_hq_about_the_request_counts_as_its_word() -> None:
     assert is_word(over_the_wire(errors.NotFound("none")))
     assert not is_word(over_the_wire(hq_errors.BehindVersion("not yet")))
     assert not is_word(HqApiError(grpc.StatusCode.NOT_FOUND, "a proxy's 404"))

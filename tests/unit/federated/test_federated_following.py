@@ -50,7 +50,7 @@ async def pause_after_a_stream_of(seconds: float, of: LocationFollower) -> float
 
 
 @in_virtual_time
-async def test_streams_that_end_soon_are_opened_less_and_less_often_even_if_each_says_something() -> None:
+async def test_streams_that_end_soon_are_reopened_with_growing_pauses_even_if_each_brings_news() -> None:
     east = follower()
     pauses = [await pause_after_a_stream_of(0.01, east) for _ in range(10)]
     assert pauses[0] < 0.11
@@ -58,7 +58,7 @@ async def test_streams_that_end_soon_are_opened_less_and_less_often_even_if_each
 
 
 @in_virtual_time
-async def test_a_stream_that_lasted_is_opened_again_at_once() -> None:
+async def test_a_stream_that_lasted_is_reopened_at_once() -> None:
     east = follower()
     for _ in range(10):
         await pause_after_a_stream_of(0.01, east)
@@ -66,7 +66,7 @@ async def test_a_stream_that_lasted_is_opened_again_at_once() -> None:
 
 
 class OneLocation:
-    """A location of which only its presence is asked."""
+    """A location that has its health, and nothing else."""
 
     def __init__(self) -> None:
         self.health = LocationHealth("east", 2.0, Clock())
@@ -87,7 +87,7 @@ OF_EAST = pb.WatchInstancesResponse(kind=pb.WATCH_KIND_BOOKMARK, sources=[pb.Sou
 
 
 @in_virtual_time
-async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_known() -> None:
+async def test_a_watch_reports_a_silent_location_at_once_and_once() -> None:
     east = following(location := OneLocation())
     await asyncio.sleep(1)
     assert east.silence() == []
@@ -99,7 +99,7 @@ async def test_a_watch_says_once_that_a_location_is_silent_as_soon_as_that_is_kn
     assert east.silence() == []
 
 
-async def test_only_the_log_says_where_a_location_was_asked(caplog: pytest.LogCaptureFixture) -> None:
+async def test_only_the_log_names_the_addresses_of_a_location(caplog: pytest.LogCaptureFixture) -> None:
     asked = "127.0.0.1:1"
     east = Location(LocationConfig("east", (asked,)), FederatedSystemClock(), random.Random(1), Dialer(), 0)
     await east.probes.probe()
@@ -109,7 +109,7 @@ async def test_only_the_log_says_where_a_location_was_asked(caplog: pytest.LogCa
 
 
 @in_virtual_time
-async def test_a_stream_without_a_bookmark_is_called_silent_whatever_the_probes_say() -> None:
+async def test_a_stream_without_bookmarks_is_silent_whatever_the_probes_say() -> None:
     east = following(OneLocation())
     await asyncio.sleep(5.5)
     assert east.silence() == []

@@ -50,7 +50,7 @@ def test_an_answer_is_taken_apart_as_a_decoder_would(items: list[model.Instance]
 
 @pytest.mark.long
 @given(instances())
-def test_the_id_is_found_wherever_it_lies(instance: model.Instance) -> None:
+def test_the_id_is_found_in_any_order_of_fields(instance: model.Instance) -> None:
     meta = instance.meta.SerializeToString()
     turned = b"".join(meta[f.at : f.end] for f in reversed(list(scan.fields(meta))))
     body = scan.delimited_field(2, instance.spec.SerializeToString()) + scan.delimited_field(1, turned)
@@ -71,7 +71,7 @@ def test_a_field_that_reaches_beyond_its_message_is_malformed() -> None:
 
 
 @given(st.dictionaries(st.sampled_from(NAMES), st.lists(SIMPLE, max_size=4, unique_by=lambda i: i.meta.id)))
-def test_a_merge_equals_that_of_decoded_messages(found: dict[str, list[model.Instance]]) -> None:
+def test_merging_encoded_answers_equals_merging_decoded_ones(found: dict[str, list[model.Instance]]) -> None:
     for name, items in found.items():
         items.sort(key=lambda item: item.meta.id)
         for item in items:
@@ -89,14 +89,14 @@ def test_one_id_in_two_locations_is_two_instances() -> None:
     assert [(i.meta.id, i.meta.cluster) for i in found] == [("a", "east"), ("a", "west")]
 
 
-def test_nothing_goes_out_behind_what_a_location_with_more_to_come_has_shown() -> None:
+def test_a_page_ends_at_the_last_instance_of_a_location_that_has_more() -> None:
     parts = {"east": part("east", [small("b", "east")], "more"), "west": part("west", [small("c", "west")])}
     page = merge.page(parts, 0, 1 << 20)
     assert len(page.frames) == 1
     assert page.cursors == {"east": merge.Cursor("more"), "west": merge.Cursor("", "")}
 
 
-def test_a_page_holds_one_instance_even_if_that_is_too_large() -> None:
+def test_a_page_holds_at_least_one_instance_however_large() -> None:
     page = merge.page({"east": part("east", [small("a", "east"), small("b", "east")])}, 0, 1)
     assert len(page.frames) == 1
     assert page.cursors["east"] == merge.Cursor("", "a")
@@ -124,7 +124,7 @@ class FakeList:
         self.name, self.ids, self._largest_page = name, ids, largest_page
 
     def find(self, cursor: merge.Cursor, page_size: int) -> merge.PagePart:
-        """What the gateway makes of the location's pages."""
+        """The next part of this list as the gateway parses it."""
         while True:
             after = cursor.token
             left = [i for i in sorted(self.ids) if i > after]
@@ -139,7 +139,7 @@ class FakeList:
 
 
 def walk(lists: list[FakeList], page_size: int, max_bytes: int, between: object = None) -> list[tuple[str, str]]:
-    """All (id, cluster) that a caller sees who reads page after page."""
+    """Read page after page; return the (id, cluster) of all instances seen."""
     cursors: dict[str, merge.Cursor] = {}
     seen: list[tuple[str, str]] = []
     for _ in range(1_000):

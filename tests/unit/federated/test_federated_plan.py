@@ -11,7 +11,7 @@ from serving.errors import InvalidRequest
 
 
 @given(st.lists(st.booleans(), max_size=400))
-def test_second_questions_are_at_most_a_tenth_of_all(wishes: list[bool]) -> None:
+def test_hedged_requests_are_at_most_a_tenth_of_all(wishes: list[bool]) -> None:
     budget, spent = HedgeBudget(), 0
     for calls, wants in enumerate(wishes, start=1):
         budget.record_call()
@@ -20,7 +20,7 @@ def test_second_questions_are_at_most_a_tenth_of_all(wishes: list[bool]) -> None
 
 
 @given(st.integers(0, 2_000), st.integers(1, 300))
-def test_savings_for_second_questions_are_bounded(quiet: int, storm: int) -> None:
+def test_the_saved_budget_for_hedged_requests_is_bounded(quiet: int, storm: int) -> None:
     budget = HedgeBudget()
     for _ in range(quiet):
         budget.record_call()
@@ -31,7 +31,7 @@ def test_savings_for_second_questions_are_bounded(quiet: int, storm: int) -> Non
     assert spent <= 10 + storm / 10 + 1e-9
 
 
-def test_a_call_is_late_when_it_takes_twice_as_long_as_nearly_all() -> None:
+def test_a_call_is_hedged_after_twice_the_time_of_nearly_all() -> None:
     latencies = Latencies()
     for n in range(100):
         latencies.record_latency(0.020 if n else 3.0)
@@ -45,7 +45,7 @@ def test_old_latencies_are_forgotten() -> None:
     assert latencies.hedge_after_s() == pytest.approx(0.060)
 
 
-def test_too_few_calls_say_nothing_about_what_is_usual() -> None:
+def test_the_default_hedge_delay_holds_after_too_few_calls() -> None:
     latencies = Latencies()
     latencies.record_latency(3.0)
     assert latencies.hedge_after_s() == 0.05
@@ -62,7 +62,7 @@ def test_a_location_that_timed_out_is_down_until_it_answers() -> None:
     assert (standing.is_up, standing.error) == (True, "")
 
 
-def test_a_caller_in_a_hurry_says_nothing_about_a_location() -> None:
+def test_a_short_deadline_does_not_mark_a_location_as_down() -> None:
     standing = LocationStanding(0.0)
     standing.record_failure("no answer within 0.05 s", 0.05, 2.0, 10.0, at_once=False)
     assert standing.is_up
@@ -74,14 +74,14 @@ def test_a_location_that_refuses_connections_is_down_at_once() -> None:
     assert not standing.is_up
 
 
-def test_the_answers_of_the_others_reach_a_caller_before_its_deadline() -> None:
+def test_the_wait_for_a_location_ends_before_the_callers_deadline() -> None:
     assert patience_s(2.0, None) == 2.0
     assert patience_s(2.0, 10.0) == 2.0
     assert patience_s(2.0, 1.0) == pytest.approx(0.9)
     assert patience_s(2.0, -1.0) > 0
 
 
-def test_a_location_that_nobody_knows_is_an_error_that_names_the_known_ones() -> None:
+def test_an_unknown_location_is_refused_with_the_names_of_the_known_ones() -> None:
     assert select_locations(["west", "east"], [], "filter.cluster") == ["east", "west"]
     assert select_locations(["west", "east"], ["west"], "filter.cluster") == ["west"]
     with pytest.raises(InvalidRequest, match="known: east, west"):

@@ -7,7 +7,7 @@ from federated.errors import NoAnswer
 from hqpb.v1 import service_pb2
 
 
-def test_an_old_answer_is_older_than_it_was_or_of_unknown_age_as_it_was() -> None:
+def test_a_repeated_answer_has_aged_and_an_unknown_age_stays_unknown() -> None:
     known, unknown = service_pb2.Source(cluster="east"), service_pb2.Source(cluster="east")
     known.staleness.FromMilliseconds(500)
     old = [

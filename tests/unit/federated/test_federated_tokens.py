@@ -36,7 +36,7 @@ def test_a_resume_token_gives_back_its_vector(vector: dict[str, str]) -> None:
 
 
 @given(st.text(max_size=80))
-def test_whatever_is_no_token_is_refused(text: str) -> None:
+def test_any_text_that_is_no_token_is_refused(text: str) -> None:
     with pytest.raises(InvalidRequest):
         continuation.tokens_of(text, "digest")
 
@@ -47,13 +47,13 @@ def test_a_token_of_another_filter_is_refused() -> None:
         continuation.tokens_of(continuation.resume_token(one, {}), two)
 
 
-def test_a_filter_with_more_values_than_any_location_takes_is_not_even_sorted() -> None:
+def test_a_filter_with_more_values_than_a_location_takes_is_refused() -> None:
     continuation.filter_digest(pb.InstanceFilter(service_id=["web"] * 10_000))
     with pytest.raises(InvalidRequest, match=r"filter\.service_id: 10001 values are too many"):
         continuation.filter_digest(pb.InstanceFilter(service_id=["web"] * 10_001))
 
 
-def test_a_page_token_is_no_resume_token() -> None:
+def test_a_page_token_is_refused_as_a_resume_token() -> None:
     with pytest.raises(InvalidRequest, match="not a token from a federation gateway"):
         continuation.tokens_of(continuation.page_token("digest", {}), "digest")
 
@@ -73,13 +73,13 @@ def test_a_page_token_with_faulty_cursors_is_refused() -> None:
         *(["", "", base64.b64encode(done).decode()] for done in (b"\xff", b"", LATE.SerializeToString())),
     ],
 )
-def test_a_page_token_that_could_not_be_answered_is_refused(entry: list[object]) -> None:
+def test_a_page_token_with_undecodable_cursors_is_refused(entry: list[object]) -> None:
     with pytest.raises(InvalidRequest):
         continuation.cursors_of(continuation._encode("p", "digest", {"east": entry}), "digest")
 
 
 @pytest.mark.parametrize("vector", [{"east": SURROGATE}, {SURROGATE: ""}, {"no name": ""}, {"": ""}])
-def test_a_resume_token_of_what_cannot_be_a_location_is_refused(vector: dict[str, str]) -> None:
+def test_a_resume_token_with_an_impossible_location_is_refused(vector: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest):
         continuation.tokens_of(continuation.resume_token("digest", vector), "digest")
 
@@ -90,7 +90,7 @@ def test_a_resume_token_names_no_more_locations_than_there_may_be() -> None:
 
 
 @given(st.dictionaries(NAMES | st.just(SURROGATE), JUNK, max_size=3))
-def test_whatever_a_forged_token_holds_it_is_refused_or_can_be_sent_on(vector: dict[str, object]) -> None:
+def test_a_forged_token_is_refused_or_can_be_sent_on(vector: dict[str, object]) -> None:
     with contextlib.suppress(InvalidRequest):
         for cursor in continuation.cursors_of(continuation._encode("p", "digest", vector), "digest").values():
             assert (cursor.token + cursor.after).encode() is not None

@@ -38,7 +38,7 @@ class Location:
 
 
 @in_virtual_time
-async def test_a_lost_deletion_a_lost_creation_and_both_are_mended() -> None:
+async def test_a_lost_deletion_a_lost_creation_and_both_at_once_are_mended() -> None:
     location = Location()
     locations: Any = SimpleNamespace(by_name={"c": location}, get=lambda name: location)
     clock: Any = VirtualClock()

@@ -75,8 +75,8 @@ def asking(**options: Any) -> Asking:
     return Asking(picture_of(*THREE, heard=["east", "west"]), **options)
 
 
-def test_who_may_read_one_service_takes_no_time_for_others() -> None:
-    """A filter is compared with what its caller may read: with all there is, it would hold up everybody."""
+def test_filtering_for_a_caller_looks_only_at_services_it_may_read() -> None:
+    """Comparing a filter with the instances of all services would hold up every other caller."""
     one, looked = asking(), list[str]()
     look = one.answers._service_instances
 
@@ -119,11 +119,11 @@ async def test_an_instance_is_a_service_of_its_node_with_one_check() -> None:
         ("health/service/none", []),
     ],
 )
-async def test_a_question_selects_by_readiness_tag_and_datacenter(path: str, ids: list[str]) -> None:
+async def test_a_query_selects_by_readiness_tag_and_datacenter(path: str, ids: list[str]) -> None:
     assert [entry["Service"]["ID"] for entry in await asking().json(path)] == ids
 
 
-async def test_the_other_questions_have_their_answers() -> None:
+async def test_catalog_and_health_queries_are_answered() -> None:
     ask = asking()
     assert await ask.json("catalog/services") == {"db": [], "web": ["tier=front"]}
     assert [one["ServiceID"] for one in await ask.json("catalog/service/web")] == ["web-1", "web-2"]
@@ -149,7 +149,7 @@ async def test_a_node_lists_its_services_in_both_forms_of_consul() -> None:
 
 
 @pytest.mark.parametrize("path", ["health/connect/web", "catalog/connect/web", "health/connect/none"])
-async def test_there_are_no_proxies_of_a_mesh_and_who_waits_for_one_waits(path: str) -> None:
+async def test_a_query_for_mesh_proxies_is_empty_and_a_blocking_one_waits(path: str) -> None:
     ask = asking()
     assert await ask.json(path) == []
     waiting = await ask.waiting(path)
@@ -159,7 +159,7 @@ async def test_there_are_no_proxies_of_a_mesh_and_who_waits_for_one_waits(path: 
     waiting.cancel()
 
 
-async def test_nothing_is_registered_with_the_gateway_as_an_agent_whatever_hq_knows() -> None:
+async def test_as_an_agent_the_gateway_has_no_services_whatever_hq_knows() -> None:
     ask = Asking(PictureBuilder())
     ask.pictured.condition.is_known, ask.pictured.condition.heard = False, frozenset()
     ask.pictured.look()
@@ -167,7 +167,7 @@ async def test_nothing_is_registered_with_the_gateway_as_an_agent_whatever_hq_kn
     assert (await ask("health/connect/web")).status == 500
 
 
-async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> None:
+async def test_a_query_without_a_datacenter_is_about_that_of_the_gateway() -> None:
     ask = asking(datacenter="east")
     assert await ask.json("catalog/services") == {"db": [], "web": ["tier=front"]}
     assert [entry["Service"]["ID"] for entry in await ask.json(WEB)] == ["web-1"]
@@ -193,7 +193,9 @@ async def test_a_gateway_with_a_datacenter_shows_its_own_to_who_names_none() -> 
         ("GET", f"{WEB}?dc=south", 500, "No path to datacenter"),
     ],
 )
-async def test_what_is_not_served_is_refused_with_a_sentence(method: str, path: str, status: int, words: str) -> None:
+async def test_a_call_that_is_not_served_is_refused_with_an_explanation(
+    method: str, path: str, status: int, words: str
+) -> None:
     said = await asking()(path, method)
     assert said.status == status
     assert words in said.body.decode()
@@ -215,7 +217,7 @@ def test_durations_are_read_as_go_writes_them() -> None:
 # --- indexes and waiting ------------------------------------------------------------------------------------------
 
 
-async def test_a_change_of_what_was_asked_wakes_and_moves_the_index() -> None:
+async def test_a_change_of_the_answer_wakes_its_query_and_moves_the_index() -> None:
     ask = asking()
     before = await ask.index(WEB)
     waiting = await ask.waiting(WEB)
@@ -253,14 +255,14 @@ async def test_an_unrelated_change_wakes_nobody(path: str) -> None:
         ("health/service/new", known("new-1", "new")),
     ],
 )
-async def test_each_question_is_woken_by_its_own_change(path: str, change: Any) -> None:
+async def test_each_kind_of_query_is_woken_by_a_change_of_its_answer(path: str, change: Any) -> None:
     ask = asking()
     waiting = await ask.waiting(path)
     ask.pictured.put(change)
     assert (await waiting).status == 200
 
 
-async def test_an_index_that_is_not_the_current_one_is_answered_at_once() -> None:
+async def test_a_query_with_another_index_than_the_current_is_answered_at_once() -> None:
     ask = asking()
     current = await ask.index(WEB)
     for index in (1, current - 1, current + 1, 2**63):
@@ -286,7 +288,7 @@ async def test_indexes_grow_and_have_no_more_than_the_14_digits_that_lua_keeps_o
         assert indexes[-1] < 10**14
 
 
-async def test_the_version_of_an_instances_answer_changes_with_it_alone() -> None:
+async def test_the_modify_index_of_an_instance_changes_with_it_alone() -> None:
     ask = asking()
 
     async def numbers() -> list[int]:
@@ -304,7 +306,7 @@ PATHS = (WEB, f"{WEB}?passing&tag=tier%3Dfront", "catalog/services", "catalog/no
 
 
 async def alternating(path: str, index: int, gateways: Sequence[Asking], questions: int = 6) -> int:
-    """Ask one after the other, each with the index of the last answer; how many were answered before their time."""
+    """Ask the gateways in turn, each with the index of the last answer; return how many did not wait to the end."""
     for number in range(questions):
         said = await gateways[number % len(gateways)](f"{path}{'&' if '?' in path else '?'}index={index}&wait=5ms")
         index = int(dict(said.headers)[b"x-consul-index"])
@@ -312,7 +314,7 @@ async def alternating(path: str, index: int, gateways: Sequence[Asking], questio
 
 
 def pair() -> tuple[Asking, Asking]:
-    """Two gateways of one HQ: the second began later, and was told otherwise than the first, of the same."""
+    """Two gateways of one HQ with the same picture, which the second, begun later, got in another order."""
     first = Asking(picture_of(known("web-0"), *THREE, heard=["east", "west"]))
     first.pictured.drop(("east", "web-0"))
     second = Asking(picture_of(*reversed(THREE), heard=["east", "west"]), clock=ManualClock(wall_ms=10**12))
@@ -328,7 +330,7 @@ async def test_a_client_that_alternates_between_gateways_waits_at_both(path: str
 
 
 @pytest.mark.parametrize("path", PATHS)
-async def test_it_never_sees_an_index_go_backwards_while_nothing_changes(path: str) -> None:
+async def test_an_alternating_client_never_sees_an_index_go_back(path: str) -> None:
     first, second = pair()
     index = seen = 0
     for gateway in (second, first) * 3:
@@ -338,7 +340,7 @@ async def test_it_never_sees_an_index_go_backwards_while_nothing_changes(path: s
         seen = index
 
 
-async def test_a_change_wakes_at_the_gateway_where_a_client_waits_with_the_index_of_another() -> None:
+async def test_a_change_wakes_a_client_that_waits_with_the_index_of_another_gateway() -> None:
     first, second = pair()
     for asked, other in ((first, second), (second, first)):
         waiting = asyncio.create_task(asked(f"{WEB}?index={await other.index(WEB)}&wait=5m"))
@@ -349,7 +351,7 @@ async def test_a_change_wakes_at_the_gateway_where_a_client_waits_with_the_index
         assert b"10.0.0.9" in (await waiting).body
 
 
-async def test_a_gateway_that_learns_of_a_change_later_answers_once_more_and_then_both_wait() -> None:
+async def test_once_both_gateways_know_a_change_both_wait() -> None:
     first, second = pair()
     index = await second.index(WEB)
     first.pictured.put(known("web-1", host="10.0.0.9"))
@@ -360,7 +362,7 @@ async def test_a_gateway_that_learns_of_a_change_later_answers_once_more_and_the
     assert await alternating(WEB, index, (second, first)) == 0
 
 
-async def test_a_deletion_is_the_same_to_who_saw_it_and_to_who_began_after_it() -> None:
+async def test_a_gateway_that_began_after_a_deletion_has_the_same_index() -> None:
     first, second = pair()
     for gateway in (first, second):
         gateway.pictured.drop(("west", "web-2"))
@@ -368,14 +370,14 @@ async def test_a_deletion_is_the_same_to_who_saw_it_and_to_who_began_after_it() 
     assert await alternating(WEB, await third.index(WEB), (first, second, third)) == 0
 
 
-async def test_an_empty_service_is_the_same_to_who_knew_it_and_to_who_never_did() -> None:
+async def test_an_empty_service_has_the_same_index_at_a_gateway_that_never_knew_it() -> None:
     first, second = asking(), Asking(picture_of(THREE[2]))
     first.pictured.drop(("east", "web-1"), ("west", "web-2"))
     assert await alternating(WEB, await first.index(WEB), (second, first)) == 0
 
 
 @pytest.mark.parametrize("behind", ["stale", "away", "unheard"])
-async def test_a_gateway_that_may_be_behind_keeps_who_comes_from_another_one_for_a_while(behind: str) -> None:
+async def test_a_gateway_that_may_be_behind_lets_clients_of_another_one_wait(behind: str) -> None:
     first, second = pair()
     index = await second.index(WEB)
     first.pictured.put(known("web-1", host="10.0.0.9"))
@@ -396,7 +398,7 @@ async def test_a_gateway_that_may_be_behind_keeps_who_comes_from_another_one_for
     assert b"10.0.0.9" in (await waiting).body
 
 
-async def test_a_wait_ends_when_its_time_is_up_with_the_same_answer() -> None:
+async def test_a_wait_that_times_out_returns_the_same_index() -> None:
     ask = asking()
     index = await ask.index(WEB)
     said = await ask(f"{WEB}?index={index}&wait=10ms")
@@ -404,7 +406,7 @@ async def test_a_wait_ends_when_its_time_is_up_with_the_same_answer() -> None:
     assert (ask.api.timed_out, ask.indexes.waiting) == (1, 0)
 
 
-async def test_questions_that_wait_are_bounded() -> None:
+async def test_the_number_of_waiting_queries_is_bounded() -> None:
     ask = asking()
     waiting = [await ask.waiting(WEB) for _ in range(3)]
     assert (await ask(f"{WEB}?index={await ask.index(WEB)}&wait=5m")).status == 429
@@ -417,7 +419,7 @@ async def test_questions_that_wait_are_bounded() -> None:
 # --- never worse --------------------------------------------------------------------------------------------------
 
 
-async def test_hq_away_at_the_start_is_an_error_and_no_empty_list() -> None:
+async def test_if_hq_is_away_at_the_start_a_query_is_an_error_and_no_empty_list() -> None:
     ask = Asking(PictureBuilder())
     ask.pictured.condition.is_known, ask.pictured.condition.heard = False, frozenset()
     ask.pictured.look()
@@ -426,7 +428,7 @@ async def test_hq_away_at_the_start_is_an_error_and_no_empty_list() -> None:
         assert (said.status, b"No cluster leader" in said.body) == (500, True)
 
 
-async def test_hq_away_later_is_the_last_answer_with_its_age() -> None:
+async def test_if_hq_is_away_later_the_last_answer_comes_with_its_age() -> None:
     ask = asking()
     ask.pictured.condition.stale, ask.pictured.condition.age_s = True, 300.0
     ask.pictured.condition.away = frozenset({"west"})
@@ -437,13 +439,13 @@ async def test_hq_away_later_is_the_last_answer_with_its_age() -> None:
     assert headers[b"x-hq-missing-locations"] == b"west"
 
 
-async def test_a_location_that_was_never_heard_denies_nothing() -> None:
+async def test_while_a_location_was_never_heard_no_service_is_denied() -> None:
     ask = Asking(picture_of(*THREE, heard=["east"], unheard=["west"]))
     assert len(await ask.json("health/service/db")) == 1
     assert (await ask("health/service/none")).status == 500
 
 
-async def test_a_service_with_nobody_ready_is_empty_when_passing_is_asked_for_and_a_deleted_one_always() -> None:
+async def test_a_service_without_ready_instances_is_empty_to_passing_queries_and_a_deleted_one_to_all() -> None:
     ask = Asking(picture_of(known("web-1", is_ready=False)))
     assert (len(await ask.json(WEB)), await ask.json(f"{WEB}?passing")) == (1, [])
     ask.pictured.drop(("east", "web-1"))
@@ -504,7 +506,7 @@ def _name(entry: Any) -> str:
     return str(entry["Service"]["ID"] if "Service" in entry else entry.get("ServiceID") or entry["Node"])
 
 
-async def test_answers_to_ever_other_filters_are_kept_up_to_so_many_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_answers_to_many_filters_are_cached_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     ask = asking()
     size = len((await ask(WEB)).body)
     monkeypatch.setattr("gateways.consul.answers._MOST_BYTES", 10 * size)
@@ -538,7 +540,7 @@ async def test_a_blocking_query_with_a_filter_wakes_when_its_own_answer_changes(
         ("name/nobody", 404, "HQ has no 'nobody'"),
     ],
 )
-async def test_agent_health_is_the_worst_of_what_is_asked_about(question: str, status: int, body: str) -> None:
+async def test_agent_health_is_the_worst_of_the_instances_asked_about(question: str, status: int, body: str) -> None:
     said = await asking()(f"agent/health/service/{question}?format=text")
     assert (said.status, said.body.decode().strip()) == (status, body)
     if status != 404:
@@ -552,6 +554,6 @@ async def test_agent_health_is_the_worst_of_what_is_asked_about(question: str, s
         )
 
 
-async def test_agent_health_of_what_nobody_knows_is_a_failure() -> None:
+async def test_agent_health_of_an_unknown_service_is_a_failure() -> None:
     ask = Asking(picture_of(*THREE[:1], heard=["east"], unheard=["west"]))
     assert [(await ask(f"agent/health/service/{one}")).status for one in ("name/db", "id/db-1")] == [500, 500]

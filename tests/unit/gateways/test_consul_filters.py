@@ -73,7 +73,7 @@ def test_an_expression_selects(text: str, expected: bool) -> None:
         ("x" * 2_001, "2001 characters, of 2000 allowed"),
     ],
 )
-def test_what_is_wrong_is_named_with_its_position(text: str, message: str) -> None:
+def test_a_fault_is_named_with_its_position(text: str, message: str) -> None:
     with pytest.raises(FilterError) as refused:
         parse_filter(text, FIELDS)
     assert message in str(refused.value)

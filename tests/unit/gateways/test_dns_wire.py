@@ -72,7 +72,7 @@ def test_spoiled_questions_are_answered_with_a_readable_message_or_not_at_all(
     st.lists(st.tuples(st.integers(0, 65_535), st.binary(max_size=40)), max_size=4),
     st.sampled_from([CLIENT, "8.8.8.8", "::1"]),
 )
-def test_no_answer_is_longer_than_its_asker_says_or_may_say(
+def test_no_answer_is_longer_than_its_query_and_the_limit_allow(
     size: int, version: int, options: list[tuple[int, bytes]], client: str
 ) -> None:
     query = dns.message.make_query(f"_http._tcp.{WEB}", "SRV", use_edns=False)
@@ -88,7 +88,7 @@ def test_no_answer_is_longer_than_its_asker_says_or_may_say(
 
 
 @given(st.binary(max_size=300))
-def test_the_parser_reads_no_question_that_dnspython_cannot(packet: bytes) -> None:
+def test_the_parser_reads_only_queries_that_dnspython_reads(packet: bytes) -> None:
     with contextlib.suppress(Unanswerable, Faulty):
         query = wire.read_query(packet)
         parsed = dns.message.from_wire(
@@ -105,7 +105,7 @@ def test_the_case_of_a_question_is_kept() -> None:
     assert said[12 : 12 + len("wEb.SERvice.hq.INTERNAL.") + 1] == asked.to_wire()[12 : 12 + 25]
 
 
-def test_a_second_asker_gets_its_own_id() -> None:
+def test_a_repeated_query_is_answered_with_its_own_id() -> None:
     for id_ in (1, 2, 3):
         asked = dns.message.make_query(WEB, "A", id=id_)
         said = ONE.answer_udp(asked.to_wire(), CLIENT)
@@ -119,7 +119,7 @@ def rcode(packet: bytes) -> str:
     return dns.rcode.to_text(dns.message.from_wire(said).rcode())
 
 
-def test_other_orders_are_not_implemented() -> None:
+def test_other_opcodes_are_not_implemented() -> None:
     asked = dns.message.make_query(WEB, "A")
     asked.set_opcode(dns.opcode.NOTIFY)
     assert rcode(asked.to_wire()) == "NOTIMP"
@@ -131,7 +131,7 @@ def test_two_questions_are_malformed() -> None:
     assert rcode(bytes(packet)) == "FORMERR"
 
 
-def test_another_version_of_edns_is_refused_with_ours() -> None:
+def test_an_unknown_version_of_edns_is_refused_with_ours() -> None:
     packet = bytearray(dns.message.make_query(WEB, "A", use_edns=0).to_wire())
     packet[-5] = 1  # the version, in the TTL of the last record
     said = dns.message.from_wire(ONE.answer_udp(bytes(packet), CLIENT) or b"")
@@ -149,7 +149,7 @@ def test_another_class_is_refused() -> None:
     assert rcode(dns.message.make_query("version.bind.", "TXT", "CH").to_wire()) == "REFUSED"
 
 
-def test_an_answer_says_that_it_is_authoritative_and_that_nobody_recurses() -> None:
+def test_an_answer_is_authoritative_and_offers_no_recursion() -> None:
     said = dns.message.from_wire(ONE.answer_udp(dns.message.make_query(WEB, "A").to_wire(), CLIENT) or b"")
     assert said.flags & dns.flags.AA
     assert said.flags & dns.flags.RD
@@ -173,5 +173,5 @@ def test_each_address_or_network_has_its_own_rate(one: str, other: str, is_same:
     assert rate.allows(one)
 
 
-def test_no_rate_is_no_limit() -> None:
+def test_a_rate_of_0_is_no_limit() -> None:
     assert all(Rate(0, ManualClock()).allows("10.0.0.1") for _ in range(10_000))

@@ -102,7 +102,7 @@ def test_a_name_has_the_records_of_what_it_selects(name: str, kind: str, found: 
     assert asking(*THREE, heard=["east", "west"]).texts(name, kind) == found
 
 
-def test_srv_records_bring_their_addresses() -> None:
+def test_srv_records_come_with_the_addresses_of_their_targets() -> None:
     said = asking(*THREE)("_http._tcp.web.service.hq.internal.", "SRV")
     assert sorted(str(rrset.name) for rrset in said.additional) == [
         "web-1.inst.web.service.east.dc.hq.internal.",
@@ -115,7 +115,7 @@ def targets_of(said: dns.message.Message) -> list[str]:
     return [str(item.target) for rrset in said.answer for item in rrset]
 
 
-def test_instances_on_one_host_have_targets_of_their_own_with_its_address() -> None:
+def test_instances_on_one_host_have_separate_targets_with_one_address() -> None:
     ask = asking(*(known(f"web-{i}", host="10.0.0.1", port=8000 + i) for i in range(10)))
     said = ask(f"_http._tcp.{WEB}", "SRV")
     targets = targets_of(said)
@@ -124,7 +124,7 @@ def test_instances_on_one_host_have_targets_of_their_own_with_its_address() -> N
     assert [ask.texts(target) for target in targets] == [["10.0.0.1"]] * 10
 
 
-def test_instances_of_one_id_in_two_locations_have_targets_of_their_own() -> None:
+def test_instances_of_one_id_in_two_locations_have_separate_targets() -> None:
     ask = asking(known("web-1", host="10.0.0.1"), known("web-1", host="10.0.0.2", cluster="west"))
     assert [ask.texts(target) for target in targets_of(ask(f"_http._tcp.{WEB}", "SRV"))] == [["10.0.0.1"], ["10.0.0.2"]]
 
@@ -133,7 +133,7 @@ def test_instances_of_one_id_in_two_locations_have_targets_of_their_own() -> Non
     ("id_", "cluster"),
     [("Web-1", "east"), ("web.1", "east"), ("w" * 63, "east"), ("x-" + "0" * 20, "east"), ("a", "EU")],
 )
-def test_an_id_that_is_no_label_has_a_digest_for_its_target_which_is_answered_and_stays(id_: str, cluster: str) -> None:
+def test_an_id_that_is_no_label_has_a_digest_as_its_lasting_target(id_: str, cluster: str) -> None:
     ask = asking(known(id_, host="10.0.0.1", cluster=cluster), known("web-2", host="10.0.0.2"))
     targets = targets_of(ask(f"_http._tcp.{WEB}", "SRV"))
     [odd] = [target for target in targets if target.startswith("x-")]
@@ -186,7 +186,7 @@ def test_a_name_without_records_is_answered_with_the_soa(name: str, kind: str, c
     assert (str(soa.name), soa.ttl, soa[0].minimum) == ("hq.internal.", 1, 1)
 
 
-def test_all_records_live_as_long_as_settings_say_denials_too_and_ages_not_at_all() -> None:
+def test_all_records_and_denials_have_the_configured_ttl_and_ages_have_none() -> None:
     ask = Asking(picture_of(*THREE), ttl_s=7)
     for name, kind in ((WEB, "A"), (f"_http._tcp.{WEB}", "SRV"), ("hq.internal.", "NS"), (f"db.{WEB}", "A")):
         said = ask(name, kind)
@@ -195,17 +195,17 @@ def test_all_records_live_as_long_as_settings_say_denials_too_and_ages_not_at_al
 
 
 @pytest.mark.parametrize(("name", "kind"), [("example.com.", "A"), ("hq.internal.", "AXFR"), ("internal.", "SOA")])
-def test_what_is_not_ours_is_refused(name: str, kind: str) -> None:
+def test_names_outside_the_zone_and_transfers_are_refused(name: str, kind: str) -> None:
     assert asking(*THREE).code(name, kind) == "REFUSED"
 
 
-def test_nothing_is_denied_that_a_location_may_have() -> None:
+def test_no_name_is_denied_while_an_unheard_location_may_have_it() -> None:
     ask = asking(*THREE, heard=["east"], unheard=["west"])
     codes = [ask.code(f"{name}.hq.internal.") for name in ("db.service", "db.service.east.dc", "db.service.west.dc")]
     assert codes == ["SERVFAIL", "NXDOMAIN", "SERVFAIL"]
 
 
-def test_hq_away_at_the_start_is_a_failure_and_then_an_answer() -> None:
+def test_if_hq_is_away_at_the_start_a_query_fails_until_it_is_back() -> None:
     ask = Asking(PictureBuilder())
     ask.pictured.condition.is_known = False
     ask.pictured.look()
@@ -215,7 +215,7 @@ def test_hq_away_at_the_start_is_a_failure_and_then_an_answer() -> None:
     assert ask.texts(WEB) == ["10.0.0.1"]
 
 
-def test_hq_away_later_goes_on_with_the_last_answer_and_why_says_its_age() -> None:
+def test_if_hq_is_away_later_the_last_answer_stays_and_why_says_its_age() -> None:
     ask = asking(*THREE)
     ask.pictured.condition.age_s, ask.pictured.condition.stale = 300.0, True
     ask.pictured.condition.away = frozenset({"west"})
@@ -224,7 +224,7 @@ def test_hq_away_later_goes_on_with_the_last_answer_and_why_says_its_age() -> No
     assert why == ['"age: 300.0 s, live, stale"', '"missing locations: west"', '"ready: 3 of 4 instances"']
 
 
-def test_a_service_that_has_nobody_ready_has_no_data_and_one_that_was_deleted_no_name() -> None:
+def test_a_service_without_ready_instances_has_no_data_and_a_deleted_one_no_name() -> None:
     ask = asking(known("web-1"))
     assert ask.texts(WEB) == ["10.0.0.1"]
     ask.pictured.put(known("web-1", is_ready=False))
@@ -248,7 +248,7 @@ def many(count: int) -> list[KnownInstance]:
 
 
 @pytest.mark.long
-def test_of_many_addresses_each_client_gets_sixteen_of_its_own_and_keeps_them_at_every_gateway() -> None:
+def test_each_client_gets_the_same_sixteen_of_many_addresses_at_every_gateway() -> None:
     ask, other = asking(*many(10_000)), asking(*many(10_000))
     by_client = {client: ask.texts(WEB, client=client) for client in (f"10.2.0.{i}" for i in range(50))}
     assert {len(found) for found in by_client.values()} == {MOST_ADDRESSES}
@@ -281,7 +281,7 @@ def test_a_client_keeps_its_part_of_many_addresses_until_the_service_changes(nam
 
 
 @pytest.mark.parametrize("count", [20, 100, 5_000])
-def test_all_records_are_given_to_about_as_many_clients(count: int) -> None:
+def test_each_record_is_given_to_about_as_many_clients(count: int) -> None:
     spread, counts = Spread([b"record %d" % number for number in range(count)]), Counter[int]()
     clients = 200 * count // MOST_ADDRESSES
     for number in range(clients):
@@ -290,7 +290,7 @@ def test_all_records_are_given_to_about_as_many_clients(count: int) -> None:
     assert max(counts.values()) < 400
 
 
-def test_a_short_answer_comes_in_every_order() -> None:
+def test_the_records_of_a_short_answer_come_in_every_order() -> None:
     ask = asking(*many(3))
     orders = {tuple(str(item) for item in ask(WEB).answer[0]) for _ in range(200)}
     assert len(orders) == 6
@@ -346,7 +346,7 @@ def test_how_much_fits_over_udp_depends_on_where_the_client_is(client: str, most
     ("count", "far"),
     [(12, (12, False, 12)), (16, (16, False, 0)), (30, (18, True, 0))],  # records, truncated, addresses of targets
 )
-def test_no_client_gets_what_was_kept_for_one_that_is_elsewhere(
+def test_no_client_gets_an_answer_cached_for_another_size(
     order: tuple[str, ...], count: int, far: tuple[int, bool, int]
 ) -> None:
     ask = Asking(picture_of(*many(count)), udp_bytes=None)
@@ -357,11 +357,11 @@ def test_no_client_gets_what_was_kept_for_one_that_is_elsewhere(
 
 
 @pytest.mark.long
-def test_srv_of_ten_thousand_over_tcp_is_as_many_as_a_message_takes() -> None:
+def test_srv_over_tcp_has_as_many_of_ten_thousand_as_fit() -> None:
     assert 900 < len(asking(*many(10_000)).texts("_http._tcp.web.service.hq.internal.", "SRV", tcp=True)) < 2_000
 
 
-def test_an_unrelated_change_keeps_the_encoded_answers_and_its_own_does_not() -> None:
+def test_cached_answers_last_until_their_own_service_changes() -> None:
     ask = asking(*THREE, known("db-1", "db"))
     ask(WEB)
     kept = len(ask.responder._kept)
@@ -389,7 +389,7 @@ def test_the_serial_moves_with_changes() -> None:
     assert serial() == before + 1
 
 
-def test_names_are_understood_from_right_to_left() -> None:
+def test_names_are_parsed_from_right_to_left() -> None:
     asked = parse_name([b"_http", b"_tcp", b"v", b"k", b"label", b"r1", b"rev", b"web", b"service", *ZONE], ZONE)
     assert (asked.kind, asked.service, asked.port, asked.revision, asked.labels) == (
         NameKind.SERVICE,
@@ -400,7 +400,7 @@ def test_names_are_understood_from_right_to_left() -> None:
     )
 
 
-def test_a_question_in_another_case_costs_no_other_answer() -> None:
+def test_a_query_in_another_case_shares_the_cached_answer() -> None:
     ask = asking(*many(1_000))
     ask(WEB)
     query = wire.read_query(dns.message.make_query("wEb.SERVICE.hq.internal.", "A").to_wire())
@@ -409,7 +409,7 @@ def test_a_question_in_another_case_costs_no_other_answer() -> None:
     assert len(ask("WEB.service.hq.internal.").answer[0]) == MOST_ADDRESSES
 
 
-def test_invented_names_push_nothing_out() -> None:
+def test_queries_for_invented_names_are_not_cached() -> None:
     ask = asking(*THREE)
     for number in range(200):
         ask(f"x{number}.tier.label.web.service.hq.internal.")

@@ -71,8 +71,8 @@ RESTART = st.tuples(st.just("restart"), st.booleans())
 
 
 @given(st.lists(st.one_of(CHANGES, WANTS, COVERAGE, RESTART), max_size=25))
-def test_both_forms_of_xds_end_with_the_same_world(steps: list[tuple[Any, ...]]) -> None:
-    """Both want all clusters, and endpoints by name; gateways restart, with and without what they knew."""
+def test_both_variants_of_xds_end_with_the_same_resources(steps: list[tuple[Any, ...]]) -> None:
+    """Both clients want all clusters, and endpoints by name; gateways restart with or without what they knew."""
     pictured = picture_of()
     delta, whole, wanted = DeltaClient(pictured), WholeClient(pictured), set[str]()
     for step in [("wants", set()), *steps, ("coverage", "all")]:
@@ -111,7 +111,7 @@ def test_both_forms_of_xds_end_with_the_same_world(steps: list[tuple[Any, ...]])
 
 
 class WholeClient:
-    """A client of the state of the world, which keeps what it was sent, over one stream after another."""
+    """A state-of-the-world client that keeps what it was sent over one stream after another."""
 
     def __init__(self, pictured: PictureBuilder) -> None:
         self.world: dict[ResourceType, dict[str, Any]] = {EDS: {}, CDS: {}}
@@ -179,7 +179,7 @@ def _status(method: str, path: str, query: bytes) -> int:
 
 
 @given(st.sampled_from(["GET", "PUT", "HEAD", "X"]), st.text(max_size=60), st.binary(max_size=80))
-def test_any_request_is_a_question_or_refused_with_a_status(method: str, path: str, query: bytes) -> None:
+def test_any_request_is_answered_or_refused_with_a_known_status(method: str, path: str, query: bytes) -> None:
     for prefix in ("", "/v1/", "/v1/health/service/", "/v1/catalog/node/"):
         assert _status(method, prefix + path, query) in (200, 400, 404, 405, 501)
 

@@ -34,7 +34,7 @@ async def until(holds: Callable[[], bool]) -> None:
             await asyncio.sleep(0)
 
 
-async def test_an_address_is_its_own() -> None:
+async def test_an_address_resolves_to_itself() -> None:
     hosts = HostResolver(Resolver())
     assert (hosts.addresses("10.0.0.1"), hosts.addresses("FE80::1"), hosts.names) == (("10.0.0.1",), ("fe80::1",), 0)
 
@@ -66,8 +66,8 @@ async def test_a_name_that_nobody_asks_for_is_forgotten() -> None:
         await until(lambda: not hosts.names)
 
 
-async def test_names_of_one_service_that_nobody_answers_for_keep_no_other_service_waiting() -> None:
-    """An uploader of one service chose a thousand of them: others' new hosts were left out for minutes."""
+async def test_unresolved_names_of_one_service_keep_no_other_service_waiting() -> None:
+    """Otherwise a thousand such names would keep new hosts of other services out for minutes."""
     waiting: list[str] = []
 
     async def resolve(name: str) -> Collection[str]:
@@ -85,8 +85,8 @@ async def test_names_of_one_service_that_nobody_answers_for_keep_no_other_servic
         assert len(waiting) == 4
 
 
-async def test_a_name_is_looked_up_once_whoever_has_it() -> None:
-    """Kept for each service, names of a few thousand nodes filled the bound, and instances were left out."""
+async def test_a_name_is_looked_up_once_for_all_services() -> None:
+    """If kept for each service, the names of a few thousand nodes would reach the limit, and instances be left out."""
     resolver = Resolver(node_1=["10.0.0.1"])
     async with HostResolver(resolver) as hosts:
         for number in range(50):
@@ -96,7 +96,7 @@ async def test_a_name_is_looked_up_once_whoever_has_it() -> None:
         assert (hosts.names, len(resolver.asked)) == (1, 1)
 
 
-async def test_who_shares_a_name_does_not_wait_for_whoever_named_it_first() -> None:
+async def test_a_service_that_shares_a_name_does_not_wait_for_the_first_to_name_it() -> None:
     release = asyncio.Event()
 
     async def resolve(name: str) -> Collection[str]:
@@ -134,7 +134,7 @@ async def test_a_service_whose_names_have_no_address_is_unknown_and_not_empty(
         assert len([line for line in caplog.messages if "cannot be resolved" in line]) == 1
 
 
-async def test_one_address_and_port_is_one_place_and_the_second_is_counted() -> None:
+async def test_a_second_instance_at_one_address_and_port_is_left_out_and_counted() -> None:
     addressing = Addressing(HostResolver(Resolver()))
     twins = [known("web-1", port=80), known("web-2", port=80), known("web-3", port=81)]
     places = addressing.places(twins, "http")

@@ -25,7 +25,7 @@ def every_coverage() -> list[Coverage]:
     ]
 
 
-def test_an_empty_answer_is_only_given_when_everybody_has_said_so() -> None:
+def test_a_service_is_absent_only_if_every_location_was_heard() -> None:
     for coverage in every_coverage():
         if knowledge(coverage, 0) is ABSENT:
             assert coverage.is_known
@@ -33,13 +33,13 @@ def test_an_empty_answer_is_only_given_when_everybody_has_said_so() -> None:
             assert not coverage.unheard
 
 
-def test_an_absence_from_one_location_takes_the_word_of_that_location() -> None:
+def test_a_service_is_absent_from_a_location_only_if_that_was_heard() -> None:
     for coverage, location in product(every_coverage(), LOCATIONS):
         if knowledge(coverage, 0, location) is ABSENT and location in coverage.locations:
             assert location in coverage.heard
 
 
-def test_what_is_known_is_shown_however_much_else_is_not() -> None:
+def test_a_service_with_instances_is_present_whatever_else_is_unknown() -> None:
     assert all(knowledge(coverage, 1) is PRESENT for coverage in every_coverage() if coverage.is_known)
 
 
@@ -56,7 +56,7 @@ def test_hq_away_at_the_start_without_a_file_is_unknown() -> None:
     assert knowledge(Coverage(), 0) is UNKNOWN
 
 
-def test_a_file_says_who_is_there_and_never_who_is_not() -> None:
+def test_a_saved_file_shows_presence_and_never_absence() -> None:
     saved = Coverage(is_known=True)
     assert (knowledge(saved, 3), knowledge(saved, 0)) == (PRESENT, UNKNOWN)
 
@@ -76,7 +76,7 @@ def test_a_location_that_was_never_heard_may_have_the_service() -> None:
     assert pictured.picture.knowledge("db", "east") is ABSENT
 
 
-def test_a_service_without_ready_instances_is_there() -> None:
+def test_a_service_without_ready_instances_is_present() -> None:
     pictured = picture_of(known("web-1", is_ready=False))
     assert (pictured.picture.knowledge("web"), pictured.picture.ready("web")) == (PRESENT, [])
 
@@ -118,6 +118,6 @@ async def test_listeners_hear_when_a_location_says_that_it_has_nothing() -> None
         await watching
 
 
-def test_ten_thousand_instances_of_one_service_are_one_step() -> None:
+def test_ten_thousand_instances_of_one_service_are_one_notification() -> None:
     pictured = picture_of(*(known(f"web-{i}", host=f"10.0.{i >> 8}.{i & 255}") for i in range(10_000)))
     assert (len(pictured.picture.ready("web")), len(pictured.told)) == (10_000, 1)

@@ -37,17 +37,17 @@ def srv_weights(*weights: int) -> dict[str, int]:
         ((0, 0), [65_535, 65_535]),
     ],
 )
-def test_the_largest_weight_is_the_largest_of_srv(weights: tuple[int, ...], shown: list[int]) -> None:
+def test_the_largest_weight_becomes_the_largest_srv_weight(weights: tuple[int, ...], shown: list[int]) -> None:
     assert sorted(srv_weights(*weights).values()) == shown
 
 
-def test_a_resting_instance_has_no_address_of_the_service_and_keeps_its_own_name() -> None:
+def test_a_resting_instance_is_left_out_of_its_service_and_keeps_its_own_name() -> None:
     ask = asking(*weighed(100, 0), heard=["east"])
     assert ask.texts(WEB) == ["10.0.0.0"]
     assert ask.texts(f"web-1.inst.{WEB}") == ["10.0.0.1"]
 
 
-def test_a_weight_that_changes_leaves_an_address_its_targets() -> None:
+def test_a_changed_weight_leaves_a_client_nearly_all_its_targets() -> None:
     def targets(*weights: int) -> set[str]:
         ask = asking(*weighed(*weights), heard=["east"])
         return {text.split()[3] for text in ask.texts(SRV, "SRV", client="10.9.9.9")}
@@ -72,18 +72,18 @@ def localities(*instances: KnownInstance, place: str = "") -> list[tuple[int, st
     ]
 
 
-def test_each_weight_of_a_location_is_a_locality_of_its_own_as_grpc_does_not_look_at_endpoints() -> None:
+def test_each_weight_of_a_location_is_a_locality_as_grpc_ignores_weights_of_endpoints() -> None:
     assert localities(*weighed(100, 100, 1, 0)) == [
         (0, "east", "weight-1", 1, [1]),
         (0, "east", "", 200, [100, 100]),
     ]
 
 
-def test_if_all_rest_all_are_equal() -> None:
+def test_if_all_instances_rest_they_have_equal_weights() -> None:
     assert localities(*weighed(0, 0)) == [(0, "east", "", 2, [1, 1])]
 
 
-def test_a_location_where_all_rest_leaves_the_calls_to_the_others() -> None:
+def test_a_location_where_all_instances_rest_leaves_calls_to_the_others() -> None:
     there = known("web-9", host="10.9.0.9", cluster="west")
     assert localities(*weighed(0, 0), there, place="east") == [(0, "west", "", 100, [100])]
 
@@ -104,7 +104,7 @@ async def test_consul_shows_weights_and_a_resting_instance_as_a_warning() -> Non
     assert [id_ for id_, *_ in await consul(1, 0, path="health/service/web?passing")] == ["web-0"]
 
 
-async def test_consul_passes_all_if_all_rest() -> None:
+async def test_in_consul_all_instances_pass_if_all_rest() -> None:
     found = await consul(0, 0, path="health/service/web?passing")
     assert Counter(status for _, status, _ in found) == {"passing": 2}
 

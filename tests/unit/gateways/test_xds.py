@@ -50,7 +50,7 @@ class Client:
         self.told += self.stream.on_services_changed(services)
 
     def wants(self, kind: ResourceType, *names: str, **more: Any) -> dict[ResourceType, list[Any]]:
-        """Say so; the answers that are due, by type."""
+        """Subscribe to these names; return the answers that are due, by type."""
         self.names[kind] = names
         nonce = self.nonces.get(kind, "")
         request = pb.DiscoveryRequest(type_url=kind.value, resource_names=names, response_nonce=nonce, **more)
@@ -58,7 +58,7 @@ class Client:
         return self.due()
 
     def due(self) -> dict[ResourceType, list[Any]]:
-        """The answers that are due, each taken at once."""
+        """Take the answers that are due, and acknowledge each at once."""
         found: dict[ResourceType, list[Any]] = {}
         for body in self.stream.due():
             response = pb.DiscoveryResponse.FromString(body)
@@ -120,7 +120,7 @@ def test_a_target_is_four_resources_and_the_ready_endpoints() -> None:
     assert endpoints(found) == [(0, "east", 100, ["10.0.0.1:80"]), (0, "west", 100, ["10.0.0.3:80"])]
 
 
-def test_the_own_place_comes_first_and_there_is_no_gap_without_it() -> None:
+def test_the_clients_own_place_comes_first_and_priorities_have_no_gap() -> None:
     one = client(*THREE)
     found = one.wants_all("web", place="west")
     assert [(priority, zone) for priority, zone, *_ in endpoints(found)] == [(1, "east"), (0, "west")]
@@ -128,7 +128,7 @@ def test_the_own_place_comes_first_and_there_is_no_gap_without_it() -> None:
     assert endpoints(one.due()) == [(0, "east", 100, ["10.0.0.1:80"])]
 
 
-def test_a_gateway_has_a_place_for_clients_that_say_none() -> None:
+def test_a_client_without_a_known_place_gets_that_of_the_gateway() -> None:
     found = client(*THREE, place="east").wants_all("web", place="moon")
     assert [(priority, zone) for priority, zone, *_ in endpoints(found)] == [(0, "east"), (1, "west")]
 
@@ -150,7 +150,7 @@ def test_a_name_is_a_service_a_port_and_labels(name: str, target: XdsTarget | No
     assert read_target(name) == target
 
 
-def test_a_target_by_label_has_those_instances_only() -> None:
+def test_a_target_by_label_has_only_instances_with_the_label() -> None:
     assert endpoints(client(*THREE).wants_all("web/http;tier=front")) == [(0, "east", 100, ["10.0.0.1:80"])]
 
 
@@ -189,7 +189,7 @@ def test_an_unknown_service_is_a_target_without_endpoints_for_which_nobody_waits
     assert endpoints(one.due()) == [(0, "east", 100, ["10.0.0.1:80"])]
 
 
-def test_what_cannot_be_a_name_does_not_exist() -> None:
+def test_a_malformed_name_does_not_exist() -> None:
     assert client(*THREE).wants(LDS, "web;odd") == {LDS: []}
 
 
@@ -236,14 +236,14 @@ def test_a_new_name_is_answered_and_the_old_ones_are_not_sent_again() -> None:
     assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["db"]
 
 
-def test_who_names_nothing_at_first_gets_everything() -> None:
+def test_a_first_request_without_names_gets_everything() -> None:
     one = client(*THREE, known("db-1", "db"))
     assert [message.name for message in one.wants(CDS)[CDS]] == ["db", "web"]
     one.pictured.put(known("new-1", "new"))
     assert [message.name for message in one.due()[CDS]] == ["db", "new", "web"]
 
 
-def test_a_request_about_an_earlier_answer_is_passed_over() -> None:
+def test_a_request_with_an_old_nonce_is_ignored() -> None:
     one = client(*THREE)
     one.wants_all("web")
     one.stream.request(pb.DiscoveryRequest(type_url=EDS.value, resource_names=["db"], response_nonce="999"))
@@ -274,8 +274,8 @@ def test_names_of_one_stream_are_bounded() -> None:
         client().wants(EDS, *(f"web-{i}" for i in range(MOST_NAMES + 1)))
 
 
-def test_a_client_of_all_of_many_services_is_served() -> None:
-    """A stream counts its names itself: what parses it has no bound below that."""
+def test_a_client_of_very_many_services_is_served() -> None:
+    """A stream counts its names itself: the parser of a request has no lower limit."""
     names = [f"s{number}" for number in range(MOST_ITEMS + 1)]
     pictured = PictureBuilder()
     resources = Resources(pictured.picture, Addressing(pictured.picture.hosts))
@@ -299,13 +299,13 @@ def test_resolved_names_are_cached_for_as_many_as_one_stream_may_request(monkeyp
     assert one.resources.target("a") is kept[0]
 
 
-def test_another_type_is_passed_over() -> None:
+def test_a_request_for_an_unknown_type_is_ignored() -> None:
     one = client(*THREE)
     one.stream.request(pb.DiscoveryRequest(type_url="type.googleapis.com/envoy.config.Other"))
     assert one.due() == {}
 
 
-def test_a_service_that_its_client_may_not_read_does_not_exist_for_it() -> None:
+def test_to_a_client_that_may_not_read_a_service_it_does_not_exist() -> None:
     one = client(*THREE, known("db-1", "db"), may_read=lambda service: service == "web")
     assert [message.name for message in one.wants(LDS, "web", "db")[LDS]] == ["web"]
     assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["web"]
@@ -349,7 +349,7 @@ def test_an_envoy_that_says_where_it_listens_has_one_listener_and_routes_to_ever
         ("web/http;app-protocol=grpc;zone=a", True),
     ],
 )
-def test_a_cluster_is_http2_if_its_name_says_so_whatever_is_known(name: str, is_http2: bool) -> None:
+def test_a_cluster_is_http2_if_its_name_says_so_even_if_its_service_is_unknown(name: str, is_http2: bool) -> None:
     one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
@@ -362,13 +362,13 @@ def test_a_cluster_is_http2_if_its_name_says_so_whatever_is_known(name: str, is_
 
 
 @pytest.mark.parametrize("listen", ["", "8080", "localhost:80", "127.0.0.1:0", "127.0.0.1:70000", "127.0.0.1:x"])
-def test_an_envoy_that_says_not_where_it_listens_has_no_listener(listen: str) -> None:
+def test_an_envoy_without_a_valid_listen_address_has_no_listener(listen: str) -> None:
     one = client(*THREE)
     assert one.wants(LDS, node=envoy_node(listen)) == {LDS: []}
     assert RDS not in one.wants(RDS, "/all")
 
 
-def test_the_last_service_that_goes_is_taken_from_who_wants_all_be_it_between_an_answer_and_its_ack() -> None:
+def test_a_wildcard_client_loses_the_last_service_even_between_an_answer_and_its_ack() -> None:
     one = client(*THREE)
     assert [message.name for message in one.wants(CDS)[CDS]] == ["web"]
     one.pictured.drop(*(instance.key for instance in THREE))
@@ -382,7 +382,7 @@ def test_an_envoy_has_routes_to_what_it_may_read_and_never_two_of_one_domain() -
     assert [host.name for host in routes.virtual_hosts] == ["Web"]
 
 
-def test_services_that_come_and_go_leave_nothing_where_nobody_asks_for_all() -> None:
+def test_without_wildcard_clients_services_that_come_and_go_do_not_pile_up() -> None:
     one = client(*THREE)
     for number in range(3_000):
         one.pictured.put(known(f"s-{number}", f"s{number}"))
@@ -390,7 +390,7 @@ def test_services_that_come_and_go_leave_nothing_where_nobody_asks_for_all() -> 
     assert len(one.resources._listing._changed) < 1_100
 
 
-def test_names_that_were_asked_for_once_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_names_that_were_asked_for_once_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateways.xds.resources._MOST_KEPT", 20)
     one = client(*THREE)
     for number in range(50):
@@ -416,7 +416,7 @@ def test_a_route_stays_while_a_location_was_never_heard() -> None:
 # --- never worse --------------------------------------------------------------------------------------------------
 
 
-def test_hq_away_at_the_start_says_nothing_of_endpoints_and_denies_nothing() -> None:
+def test_if_hq_is_away_at_the_start_endpoints_are_neither_sent_nor_denied() -> None:
     one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
@@ -428,7 +428,7 @@ def test_hq_away_at_the_start_says_nothing_of_endpoints_and_denies_nothing() -> 
     assert endpoints(one.due()) == [(0, "east", 100, ["10.0.0.1:80"])]
 
 
-def test_hq_away_at_the_start_that_then_has_no_such_service_denies_it() -> None:
+def test_once_hq_is_back_a_service_that_it_lacks_is_denied() -> None:
     one = Client(PictureBuilder())
     one.pictured.condition.is_known = False
     one.pictured.look()
@@ -473,7 +473,7 @@ def test_a_location_that_was_never_heard_may_have_the_service() -> None:
     assert one.wants(EDS, "db") == {}
 
 
-def test_a_service_with_nobody_ready_or_none_at_all_has_no_endpoints() -> None:
+def test_a_service_without_ready_or_any_instances_has_no_endpoints() -> None:
     one = client(known("web-1"))
     one.wants_all("web")
     one.pictured.put(known("web-1", is_ready=False))
@@ -484,7 +484,7 @@ def test_a_service_with_nobody_ready_or_none_at_all_has_no_endpoints() -> None:
     assert endpoints(one.due()) == [(0, "east", 100, ["10.0.0.1:80"])]
 
 
-async def test_hosts_that_are_names_are_waited_for_and_then_resolved_and_a_failure_changes_nothing() -> None:
+async def test_endpoints_wait_for_hosts_to_be_resolved_and_survive_a_later_failure() -> None:
     answers = {"node-1": ["10.0.0.1"]}
 
     async def resolve(name: str) -> list[str]:

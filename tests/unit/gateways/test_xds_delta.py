@@ -44,7 +44,7 @@ class DeltaClient:
         self.stream.on_services_changed(services)
 
     def wants(self, kind: ResourceType, *more: str, less: Sequence[str] = (), **others: Any) -> list[str]:
-        """Say so; what comes, see `due`."""
+        """Subscribe to `more`, unsubscribe from `less`; return what comes, as `due` does."""
         versions = {} if kind in self.greeted else self.versions[kind]
         self.greeted.add(kind)
         for name in less:
@@ -73,7 +73,7 @@ class DeltaClient:
         self.stream.request(request, self.pictured.picture.coverage.locations)
 
     def due(self) -> list[str]:
-        """Take what is due, and ack it: names in the order in which they came, with `-` before those that are gone."""
+        """Take and acknowledge what is due; return names in order of arrival, with `-` before those removed."""
         names = []
         for body in self.stream.due():
             response = pb.DeltaDiscoveryResponse.FromString(body)
@@ -136,20 +136,20 @@ def test_a_wildcard_subscription_gets_new_and_removed_services(first: list[str])
     assert one.due() == []
 
 
-def test_who_wants_all_and_there_is_nothing_is_told_so() -> None:
+def test_a_wildcard_subscription_to_nothing_gets_an_empty_answer() -> None:
     one = client()
     one.ask(CDS)
     [body] = one.stream.due()
     assert list(pb.DeltaDiscoveryResponse.FromString(body).resources) == []
 
 
-def test_names_that_were_never_asked_for_cost_nothing_when_taken_back() -> None:
+def test_unsubscribing_from_an_unknown_name_sends_nothing() -> None:
     one = client(*THREE)
     one.wants(CDS, "*")
     assert one.wants(CDS, less=["nobody"]) == []
 
 
-def test_a_name_taken_back_is_said_again_to_who_wants_all() -> None:
+def test_a_name_unsubscribed_under_a_wildcard_is_sent_again() -> None:
     one = client(*THREE)
     one.wants(CDS, "*", "web", "web/http")
     assert one.wants(CDS, less=["web", "web/http"]) == ["web", "-web/http"]
@@ -171,7 +171,7 @@ def test_a_reconnect_to_another_gateway_sends_only_differences() -> None:
 
 
 @pytest.mark.parametrize("name", ["web;odd", "", "secret", "web" + ";a=b" * 21])
-def test_a_name_that_a_client_may_not_see_is_removed_at_once_and_once(name: str) -> None:
+def test_a_name_that_a_client_may_not_see_is_removed_at_once_and_only_once(name: str) -> None:
     one = client(*THREE, known("s-1", "secret"), may_read=lambda service: service != "secret")
     assert one.wants(LDS, name) == [f"-{name}"]
     one.pictured.put(known("s-2", "secret"))
@@ -202,7 +202,7 @@ def test_streams_that_are_sent_the_same_share_its_bytes() -> None:
 
 
 @pytest.mark.parametrize("field", ["resource_names_subscribe", "initial_resource_versions"])
-def test_names_of_one_stream_are_bounded_by_those_that_there_are(field: str) -> None:
+def test_the_limit_of_names_of_one_stream_grows_with_the_services(field: str) -> None:
     names = [f"web-{number}" for number in range(MOST_NAMES + 3)]
     given: dict[str, Any] = {"subscribe": names} if "subscribe" in field else {"versions": dict.fromkeys(names, "1")}
     with pytest.raises(InvalidRequest, match=field):
@@ -218,15 +218,15 @@ def test_names_of_one_stream_are_bounded_by_those_that_there_are(field: str) -> 
         (DeltaSubscriptions, pb.DeltaDiscoveryRequest(initial_resource_versions={"web": "1" * 2_000})),
     ],
 )
-def test_a_name_is_no_longer_than_any_that_there_is(form: Any, request_: Any) -> None:
-    """A stream keeps a thousand of them, of megabytes, and each condition is compared with each instance."""
+def test_a_name_longer_than_any_service_can_have_is_refused(form: Any, request_: Any) -> None:
+    """A stream could keep a thousand names of megabytes, and each condition is compared with each instance."""
     stream = form(client(*THREE).stream._resources, XdsCounts())
     request_.type_url = EDS.value
     with pytest.raises(InvalidRequest, match=r"a name of 200\d characters, of 1000 allowed"):
         stream.request(request_)
 
 
-def test_a_stream_keeps_nothing_of_names_that_it_does_not_want_any_more() -> None:
+def test_a_stream_keeps_nothing_of_names_it_unsubscribed_from() -> None:
     one = client(*(known(f"s{number}-1", f"s{number}") for number in range(50)))
     one.ask(EDS, subscribe=["web"], versions={f"old-{number}": "1" for number in range(500)})
     for number in range(50):
@@ -260,7 +260,9 @@ def test_an_envoy_has_a_listener_and_routes_that_follow_the_services() -> None:
 
 
 @pytest.mark.parametrize("form", [Client, DeltaClient])
-def test_a_change_of_an_instance_makes_no_envoy_look_at_all_there_is(form: type[Client | DeltaClient]) -> None:
+def test_a_change_of_an_instance_does_not_make_an_envoys_stream_scan_all_services(
+    form: type[Client | DeltaClient],
+) -> None:
     looked: list[str] = []
     one = form(picture_of(*THREE, heard=BOTH), may_read=lambda service: not looked.append(service))  # type: ignore[func-returns-value]
     one.wants(LDS, node=envoy_node())
@@ -298,7 +300,7 @@ def test_a_wildcard_resubscription_with_a_stale_version_is_sent_once() -> None:
 # --- never worse --------------------------------------------------------------------------------------------------
 
 
-def test_a_gateway_that_knows_nothing_yet_takes_nothing_away_and_tells_of_no_end() -> None:
+def test_a_gateway_that_has_not_loaded_yet_removes_nothing_from_its_clients() -> None:
     one = client(*THREE, known("db-1", "db"))
     one.wants(CDS)
     one.wants(EDS, "web", "db")

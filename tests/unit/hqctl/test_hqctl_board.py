@@ -50,7 +50,7 @@ def test_changes_move_rows_and_are_listed() -> None:
     assert [(clock, kind) for clock, kind, _ in board.changes] == [("12:00:01", "put"), ("12:00:01", "gone")]
 
 
-def test_a_resync_of_one_cluster_forgets_that_one_only() -> None:
+def test_a_resync_of_one_cluster_forgets_only_its_instances() -> None:
     board = board_of(one("a", ready=True), one("a", ready=True, cluster="west"))
     board.apply_item(Resync("too slow", "west"), "12:00:01")
     assert ids(board) == ["a"]
@@ -58,7 +58,7 @@ def test_a_resync_of_one_cluster_forgets_that_one_only() -> None:
     assert ids(board) == []
 
 
-def test_a_broken_connection_is_told_until_something_comes() -> None:
+def test_a_broken_connection_is_shown_until_the_next_message() -> None:
     board = board_of(one("a", ready=True))
     board.apply_item(Interrupted(HqApiError(grpc.StatusCode.UNAVAILABLE, "cut"), 1.0), "12:00:01")
     assert "NO CONNECTION" in board.title()
@@ -75,7 +75,7 @@ def test_a_table_never_wraps_whatever_the_room() -> None:
     assert lines(names, rows)[1].endswith("  12")
 
 
-def test_a_column_that_could_only_be_shown_in_pieces_makes_room_for_the_others() -> None:
+def test_a_column_too_narrow_to_be_of_use_is_left_out_for_the_others() -> None:
     names = ("INSTANCE", "NODE", "READY", "REVISION", "HEARTBEAT")
     rows = [["i" * 36, "n" * 35, "yes", "r" * 21, "12s"]]
     shown = lines(names, rows, fit_columns(names, rows, 76), room=76)
@@ -107,7 +107,7 @@ def test_an_event_names_its_instance_however_narrow_the_terminal_is(room: int) -
     assert len(shown) <= room
 
 
-def test_lines_of_a_gateway_name_the_cluster_and_mix_no_two_instances_of_one_id() -> None:
+def test_lines_of_a_gateway_name_the_cluster_and_keep_instances_of_one_id_apart() -> None:
     told, east, west = WatchLines(snapshot=True), pb.Source(cluster="east"), pb.Source(cluster="west")
     items = (
         Bookmark("", (east, west)),
@@ -131,7 +131,7 @@ def test_lines_of_a_gateway_name_the_cluster_and_mix_no_two_instances_of_one_id(
     ]
 
 
-def test_a_change_of_readiness_is_told_with_what_was_before() -> None:
+def test_a_change_of_readiness_is_shown_with_the_state_before() -> None:
     told = WatchLines(snapshot=False)
     assert list(told.of(SnapshotPart((one("a", ready=True),)))) == []
     ((_, text),) = told.of(Changes((pb.WatchEvent(put=one("a", ready=False)),), "t", ()))

@@ -54,7 +54,7 @@ def explanation() -> pb.ExplainInstanceResponse:
 
 
 def filled(message: Any, depth: int = 5) -> Any:
-    """The message, with such a text wherever it has one."""
+    """The message with EVIL in every text field."""
     for field in message.DESCRIPTOR.fields:
         at = getattr(message, field.name)
         if field.message_type is None:
@@ -72,7 +72,7 @@ def filled(message: Any, depth: int = 5) -> Any:
 
 
 def nanny(answer: Any) -> Any:
-    """A server that answers so."""
+    """A server that returns `answer`, filled with EVIL."""
     return SimpleNamespace(call=AsyncMock(return_value=filled(answer)))
 
 
@@ -94,7 +94,9 @@ def nanny(answer: Any) -> Any:
         lambda: _print_changes([filled(walle_pb.MachineChange())], Counter()),
     ],
 )
-def test_what_others_say_controls_no_terminal(say: Callable[[], None], capsys: pytest.CaptureFixture[str]) -> None:
+def test_texts_of_others_do_not_control_the_terminal(
+    say: Callable[[], None], capsys: pytest.CaptureFixture[str]
+) -> None:
     say()
     said = "".join(capsys.readouterr())
     assert SPELLED in said
@@ -158,5 +160,5 @@ def test_a_complaint_as_json_controls_no_terminal_and_means_the_same(capsys: pyt
     assert json.loads(said)["error"]["message"] == EVIL
 
 
-def test_what_is_text_stays() -> None:
+def test_ordinary_text_is_not_escaped() -> None:
     assert escape_controls("two\nlines, ü, 漢, …, 🙂") == "two\nlines, ü, 漢, …, 🙂"

@@ -44,12 +44,12 @@ def test_a_document_is_the_json_form_of_an_instance(tmp_path: Path) -> None:
     assert instance.spec.revision[0].container[0].stop_grace_period.seconds == 10
 
 
-def test_yes_and_no_are_text_and_times_too(tmp_path: Path) -> None:
+def test_yes_no_dates_and_times_are_read_as_text(tmp_path: Path) -> None:
     (instance,) = read(tmp_path, "meta: {id: a, labels: {engine: yes, built: 2026-01-31, from: 10:30, for: 1:30.5}}")
     assert dict(instance.meta.labels) == {"engine": "yes", "built": "2026-01-31", "from": "10:30", "for": "1:30.5"}
 
 
-def test_names_may_be_those_of_the_proto_file(tmp_path: Path) -> None:
+def test_fields_may_have_their_names_in_the_proto_file(tmp_path: Path) -> None:
     (instance,) = read(tmp_path, "{meta: {id: a, service_id: web}}")
     assert instance.meta.service_id == "web"
 
@@ -122,7 +122,7 @@ def test_a_fault_is_told_with_its_field(tmp_path: Path, text: str, fault: str) -
 
 
 @pytest.mark.parametrize(("value", "what"), [("[a]", "a list"), ("{a: b}", "fields")])
-def test_nobody_is_told_to_put_a_list_or_fields_in_quotes(tmp_path: Path, value: str, what: str) -> None:
+def test_a_list_or_mapping_in_place_of_text_brings_no_advice_on_quotes(tmp_path: Path, value: str, what: str) -> None:
     with pytest.raises(BadDocument) as bad:
         read(tmp_path, f"meta: {{id: a, labels: {{x: {value}}}}}")
     assert str(bad.value).endswith(f"meta.labels.x: must be text, not {what}")
@@ -133,7 +133,7 @@ def test_all_faults_of_all_documents_are_told_at_once(tmp_path: Path) -> None:
     assert [line.split(": ")[0] for line in lines] == ["web.yaml, document 1"] * 2 + ["web.yaml, document 3"]
 
 
-def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadDocument, match="No such file"):
         read_documents((str(tmp_path / "none.yaml"),))
 

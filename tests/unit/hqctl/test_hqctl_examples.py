@@ -32,7 +32,7 @@ def test_every_example_is_understood(name: str, line: str) -> None:
         group = command  # type: ignore[assignment]
 
 
-def test_examples_are_those_of_commands_that_there_are_and_stand_in_their_help() -> None:
+def test_every_example_belongs_to_a_command_and_is_in_its_help() -> None:
     assert EXAMPLES.keys() <= COMMANDS.keys()
     for name, lines in EXAMPLES.items():
         command = cli.get_command(click.Context(cli), name)

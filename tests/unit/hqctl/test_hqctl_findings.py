@@ -24,7 +24,7 @@ def only(found: list[Finding]) -> Finding:
     return found[0]
 
 
-def test_where_all_is_well_there_is_nothing_to_say() -> None:
+def test_without_problems_there_are_no_findings() -> None:
     members = [admin_pb2.StoreMember(endpoint="e1:2379", leader=True)]
     assert findings(facts(members=members), NOW_S) == []
 
@@ -44,7 +44,7 @@ def test_a_stale_replica_says_since_when_and_why() -> None:
     assert found.what == "replica hq-1 is stale for 42s: no etcd member answers."
 
 
-def test_a_location_that_the_gateway_misses_is_severe() -> None:
+def test_a_location_that_does_not_answer_the_gateway_is_severe() -> None:
     missing = pb.Source(cluster="west", error="no replica accepts connections")
     found = only(findings(facts(reached=[Reached("f:1", (source(), missing))], refused="a gateway"), NOW_S))
     assert found.what.startswith("west did not respond to the gateway: no replica accepts connections.")
@@ -69,13 +69,13 @@ def members(broken: int, count: int) -> list[admin_pb2.StoreMember]:
     ]
 
 
-def test_lost_members_say_how_many_more_can_be_borne() -> None:
+def test_lost_members_are_shown_with_how_many_more_may_be_lost() -> None:
     assert "1 more loss can be tolerated" in only(findings(facts(members=members(1, 5)), NOW_S)).next
     assert "one more loss stops all writes" in findings(facts(members=members(2, 5)), NOW_S)[0].next
     assert "reaches no majority" in findings(facts(members=members(3, 5)), NOW_S)[0].next
 
 
-def test_a_store_whose_leader_is_not_among_those_reached_is_severe() -> None:
+def test_a_store_without_its_leader_among_the_members_reached_is_severe() -> None:
     assert "is the leader" in only(findings(facts(members=[admin_pb2.StoreMember()]), NOW_S)).what
 
 
@@ -90,7 +90,7 @@ def test_a_holding_guard_says_since_when_why_and_until() -> None:
     assert found.next.endswith("else it ends by itself in 41s at the latest.")
 
 
-def test_an_order_to_the_guard_is_no_problem_but_is_told() -> None:
+def test_an_order_to_the_guard_is_mentioned_but_not_severe() -> None:
     guard = pb.GuardState(holding=True, verdict="held by an operator's order")
     guard.override.kind, guard.override.by = pb.GUARD_OVERRIDE_KIND_FORCE, "ada"
     found = only(findings(facts(guard=guard), NOW_S))
@@ -98,7 +98,7 @@ def test_an_order_to_the_guard_is_no_problem_but_is_told() -> None:
     assert "forced to hold all expiries" in found.what
 
 
-def test_a_replica_that_stopped_lately_is_mentioned_and_one_long_gone_is_not() -> None:
+def test_a_replica_that_stopped_lately_is_mentioned_unlike_one_long_gone() -> None:
     peers = [admin_pb2.ReplicaInfo(replica=name) for name in ("lately", "long-gone", "alive")]
     for peer, silent_s in zip(peers, (100, 4000, 2), strict=True):
         peer.silent_for.FromSeconds(silent_s)
@@ -130,7 +130,7 @@ def test_many_not_ready_are_severe_and_the_worst_services_are_named_first() -> N
     )
 
 
-def test_what_was_stopped_is_no_finding() -> None:
+def test_stopped_instances_are_no_finding() -> None:
     stopped = pb.InstanceCount(key="old", total=90, not_wanted=90)
     counts = [stopped, pb.InstanceCount(key="web", total=20, ready=17, not_wanted=1)]
     found = only(findings(facts(counts=counts), NOW_S))
@@ -139,7 +139,7 @@ def test_what_was_stopped_is_no_finding() -> None:
     assert findings(facts(counts=[stopped]), NOW_S) == []
 
 
-def test_a_full_etcd_is_neither_lost_nor_healed_by_compaction_alone() -> None:
+def test_a_full_etcd_is_not_called_lost_and_needs_more_than_compaction() -> None:
     full = admin_pb2.StoreMember(
         endpoint="e1:2379",
         version="3.5.9",
@@ -155,7 +155,7 @@ def test_a_full_etcd_is_neither_lost_nor_healed_by_compaction_alone() -> None:
     assert sorted(steps, key=found.next.index) == list(steps)
 
 
-def test_a_store_that_fills_is_told_before_it_is_full() -> None:
+def test_a_store_is_mentioned_before_it_is_full() -> None:
     filling = admin_pb2.StoreMember(version="3.6.1", leader=True, db_size_bytes=900, quota_bytes=1000)
     assert only(findings(facts(members=[filling]), NOW_S)).what.startswith("etcd is filling (900B, ")
     assert (
@@ -164,12 +164,12 @@ def test_a_store_that_fills_is_told_before_it_is_full() -> None:
     assert findings(facts(store_bytes=700, max_store_bytes=1000), NOW_S) == []
 
 
-def test_a_member_that_answers_is_not_lost_whatever_it_says_of_itself() -> None:
+def test_a_member_that_answers_with_an_alarm_is_not_lost() -> None:
     corrupt = admin_pb2.StoreMember(endpoint="e1:2379", version="3.5.9", leader=True, error="alarm:CORRUPT")
     assert "lost" not in only(findings(facts(members=[corrupt]), NOW_S)).next
 
 
-def test_an_old_etcd_a_mended_memory_and_a_stranger_that_compacts_are_remarks() -> None:
+def test_an_old_etcd_a_mended_memory_and_foreign_compaction_are_remarks() -> None:
     members = [admin_pb2.StoreMember(endpoint="e1:2379", leader=True, version="3.4.23", advice="etcd 3.4.23 is old")]
     proofs = {"hq-1": admin_pb2.MemoryProof(), "hq-2": admin_pb2.MemoryProof(mended=2)}
     for address, ago_s in (("hq-1", 120), ("hq-2", 90)):

@@ -32,6 +32,6 @@ def test_a_template_shows(text: str, shown: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["{.items", "{.items[}", "{end}", "{range .items[*]}{.id}", "a}b{.x}"])
-def test_a_template_that_makes_no_sense_is_refused(text: str) -> None:
+def test_a_malformed_template_is_refused(text: str) -> None:
     with pytest.raises(BadTemplate):
         template(text)

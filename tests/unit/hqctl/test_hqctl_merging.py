@@ -24,7 +24,7 @@ def test_changes_of_different_fields_are_both_kept() -> None:
     assert merge_three_way(BASE, ours, theirs)["meta"]["labels"] == {"tier": "back", "engine": "go"}
 
 
-def test_what_one_removed_is_gone_and_what_the_other_added_is_there() -> None:
+def test_labels_removed_by_one_person_and_added_by_the_other_are_merged() -> None:
     ours = changed(meta={"labels": {"tier": "front"}})
     theirs = changed(meta={"labels": {"tier": "front", "engine": "php", "new": "1"}})
     assert merge_three_way(BASE, ours, theirs)["meta"]["labels"] == {"tier": "front", "new": "1"}
@@ -35,7 +35,7 @@ def test_the_same_change_by_both_is_no_contradiction() -> None:
     assert merge_three_way(BASE, same, same) == same
 
 
-def test_lists_of_things_with_an_id_are_merged_by_it() -> None:
+def test_lists_whose_items_have_an_id_are_merged_by_id() -> None:
     ours = changed(spec={**BASE["spec"], "revision": [BASE["spec"]["revision"][1]]})  # r0 removed
     r1 = {"id": "r1", "target": "INSTALLED"}
     theirs = changed(
@@ -53,7 +53,7 @@ def test_the_same_field_changed_by_both_is_a_contradiction_named_by_its_path() -
     assert caught.value.ours_first == {"meta": {"labels": {"tier": "mine", "engine": "go"}}, "spec": {"node": "z"}}
 
 
-def test_one_removed_what_the_other_changed_is_a_contradiction() -> None:
+def test_a_field_removed_by_one_and_changed_by_the_other_is_a_contradiction() -> None:
     ours = changed(meta={"labels": {"engine": "php"}})
     theirs = changed(meta={"labels": {"tier": "theirs", "engine": "php"}})
     with pytest.raises(Contradiction, match=r"meta\.labels\.tier"):

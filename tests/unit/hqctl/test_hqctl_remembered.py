@@ -18,6 +18,6 @@ def test_transitions_that_one_replica_missed_come_from_another() -> None:
     assert [source.replica for source in found.sources] == ["hq-2", "hq-1", "hq-3"]
 
 
-def test_the_newest_are_kept() -> None:
+def test_the_newest_transitions_are_kept() -> None:
     found = merged_transitions([told("hq-1", 4, 3), told("hq-2", 5)], limit=2)
     assert [one.version for one in found.transitions] == [5, 4]

@@ -31,7 +31,7 @@ def test_a_row_says_what_an_operator_needs_first() -> None:
     assert Columns().row(instance, NOW_S) == ["web-1", "web", "node-7", "yes", "v2", "3m20s"]
 
 
-def test_what_nobody_has_said_is_a_dash() -> None:
+def test_an_unknown_value_is_shown_as_a_dash() -> None:
     assert Columns().row(pb.Instance(meta=pb.InstanceMeta(id="a")), NOW_S) == ["a", "-", "-", "unknown", "-", "-"]
 
 
@@ -48,7 +48,7 @@ def test_a_revision_that_is_ready_in_place_of_the_wanted_one_is_named() -> None:
     assert revision(instance) == "v2(now:v1)"
 
 
-def test_an_address_of_its_own_takes_the_place_of_the_node() -> None:
+def test_an_instances_own_address_takes_the_place_of_its_node() -> None:
     instance = an_instance()
     instance.spec.allocation.port.add(name="http", number=8080)
     assert endpoints(instance) == "http=node-7:8080"
@@ -56,19 +56,19 @@ def test_an_address_of_its_own_takes_the_place_of_the_node() -> None:
     assert endpoints(instance) == "http=10.0.0.7:8080"
 
 
-def test_the_cluster_is_shown_when_several_answer() -> None:
+def test_the_cluster_is_shown_when_several_clusters_answer() -> None:
     assert not spans_clusters([an_instance()], ["dc1"])
     assert spans_clusters([an_instance()], ["dc1", "dc2"])
     assert Columns(cluster=True).row(an_instance(), NOW_S)[0] == "dc1"
 
 
-def test_a_pipe_gets_aligned_columns_and_nothing_is_cut() -> None:
+def test_output_to_a_pipe_is_aligned_and_not_cut() -> None:
     text = plain(("INSTANCE", "READY"), [["a" * 253, "yes"], ["b", "no"]])
     assert text.splitlines()[1] == "a" * 253 + "  yes"
     assert text.splitlines()[2].split() == ["b", "no"]
 
 
-def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> None:
+def test_on_a_narrow_terminal_the_widest_column_is_cut_and_ids_are_not() -> None:
     names = ("INSTANCE", "SERVICE", "NODE")
     rows = [["i" * 30, "s" * 20, "n" * 40]]
     assert fit_columns(names, rows, 200) == [30, 20, 40]
@@ -79,12 +79,12 @@ def test_on_a_narrow_terminal_the_widest_column_gives_way_and_ids_do_not() -> No
 
 
 @pytest.mark.parametrize(("given", "text"), [(None, "100"), (100, "100"), (0, "0"), (7, "7")])
-def test_a_weight_is_shown_whether_given_or_not(given: int | None, text: str) -> None:
+def test_a_weight_is_shown_even_if_not_given(given: int | None, text: str) -> None:
     row = Columns(wide=True).row(pb.Instance(meta=pb.InstanceMeta(id="a"), spec=pb.InstanceSpec(weight=given)), NOW_S)
     assert row[Columns(wide=True).names.index("WEIGHT")] == text
 
 
-def test_instances_of_the_past_are_known_together_as_well_as_the_worst_of_them() -> None:
+def test_answers_about_the_past_are_together_as_old_as_the_oldest() -> None:
     answers = [
         FindInstancesAtResponse(instance=[pb.Instance()], age={"seconds": 40}, gap="ams did not answer"),
         FindInstancesAtResponse(instance=[pb.Instance()], age={"seconds": 1, "nanos": 9}),

@@ -29,7 +29,7 @@ def test_a_span_is_told_in_its_two_largest_units(seconds: float, text: str) -> N
     assert span(seconds) == text
 
 
-def test_a_time_ahead_of_the_own_clock_is_said_to_be_and_never_called_now() -> None:
+def test_a_time_ahead_of_this_clock_is_shown_as_ahead_unless_by_little() -> None:
     moment = instance_pb2.Condition().last_transition_time
     moment.FromSeconds(1_700_000_300)
     assert [age(moment, 1_700_000_000.0 + late_s) for late_s in (0, 299, 324)] == ["ahead:5m", "0s", "24s"]
@@ -45,7 +45,7 @@ def test_a_span_is_understood(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "3x", "-3m", "3m ago"])
-def test_what_is_no_span_is_refused(text: str) -> None:
+def test_a_malformed_span_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="not a valid duration"):
         parse_span(text)
 
@@ -88,7 +88,7 @@ GIVEN_UP = "the store did not respond in time; nothing of web-1 was stored"
     ],
     ids=lambda value: repr(value),
 )
-def test_the_exit_code_says_what_to_do_next(error: HqApiError, writing: bool, exit_code: Exit) -> None:
+def test_the_exit_code_tells_a_script_what_to_do_next(error: HqApiError, writing: bool, exit_code: Exit) -> None:
     assert exit_of(error, writing=writing) is exit_code
 
 
@@ -105,7 +105,7 @@ def test_an_error_is_one_line_with_fields_and_a_next_step() -> None:
     assert "may or may not be stored" not in sentence(given_up, writing=True)
 
 
-def test_a_server_that_does_not_know_the_call_may_be_none_of_hq() -> None:
+def test_an_unknown_call_brings_the_question_whether_the_server_is_an_hq() -> None:
     message = "there is no method '/hq.v1.InstanceService/FindInstances' here"
     error = HqApiError(Code.UNIMPLEMENTED, message, reason="UNKNOWN_METHOD", from_hq=True, endpoint="127.0.0.1:7580")
     said = sentence(error, writing=False)
@@ -113,27 +113,27 @@ def test_a_server_that_does_not_know_the_call_may_be_none_of_hq() -> None:
 
 
 @pytest.mark.parametrize("reason", ["DEADLINE_EXCEEDED", "SHUTTING_DOWN"])
-def test_a_write_that_hq_says_was_not_stored_is_not_called_unknown(reason: str) -> None:
+def test_a_write_that_was_surely_not_stored_is_not_called_unknown(reason: str) -> None:
     words = "conflict: web-1 kept changing until the deadline; nothing was stored, retry"
     error = HqApiError(Code.DEADLINE_EXCEEDED, words, reason=reason, from_hq=True)
     assert "may or may not be stored" not in sentence(error, writing=True)
     assert exit_of(error, writing=True) is Exit.UNAVAILABLE
 
 
-def test_a_record_that_cannot_be_decoded_is_no_reason_to_try_again() -> None:
+def test_an_undecodable_record_brings_no_advice_to_try_again() -> None:
     words = "cannot decode the secret descriptors of this instance (see `hqctl quarantine`): delete it"
     error = HqApiError(Code.UNAVAILABLE, words, reason="STORE_UNAVAILABLE", from_hq=True, retry_delay_s=1)
     assert sentence(error, writing=True) == f"{words}."
 
 
-def test_every_target_has_its_name_and_none_means_installed() -> None:
+def test_every_target_has_its_name_and_an_unset_one_means_installed() -> None:
     assert target(instance_pb2.REVISION_TARGET_CREATED) == "CREATED"
     assert target(instance_pb2.REVISION_TARGET_READY) == "READY"
     assert target(instance_pb2.REVISION_TARGET_INSTALLED) == "INSTALLED"
     assert target(instance_pb2.REVISION_TARGET_UNSPECIFIED) == "INSTALLED"
 
 
-def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> None:
+def test_an_answer_of_another_cluster_than_the_one_named_is_refused() -> None:
     east, west = pb.Source(cluster="east", replica="r"), pb.Source(cluster="west", replica="r")
     assert not_of(["west"], [east]).startswith("this is cluster east, not west")
     assert [not_of(*case) for case in ((["west"], [east, west]), ([""], [east]), ([], [east]), (["west"], []))] == [
@@ -141,7 +141,7 @@ def test_an_answer_of_another_cluster_than_the_one_that_was_named_is_none() -> N
     ] * 4
 
 
-def test_stale_and_missing_sources_are_told() -> None:
+def test_stale_and_missing_sources_are_reported() -> None:
     stale = pb.Source(cluster="dc1", replica="r1", stale=True, quarantined=["a", "b", "c", "d"])
     stale.staleness.FromSeconds(90)
     assert len(faults(stale)) == 2
@@ -151,12 +151,12 @@ def test_stale_and_missing_sources_are_told() -> None:
     assert faults(pb.Source(cluster="dc1", replica="r1")) == []
 
 
-def test_of_several_pages_the_last_word_of_a_replica_counts() -> None:
+def test_the_last_page_of_a_replica_decides_how_fresh_it_is() -> None:
     pages = [[pb.Source(replica="a", version=1)], [pb.Source(replica="a", version=2)]]
     assert [source.version for source in merged_sources(pages)] == [2]
 
 
-def test_the_story_has_how_a_container_ended_last_and_what_it_said() -> None:
+def test_an_explanation_shows_how_a_container_ended_and_its_last_output() -> None:
     answer = pb.ExplainInstanceResponse(node_name="node-7")
     revision = answer.revision.add(id="v2", target=instance_pb2.REVISION_TARGET_READY)
     revision.last_heartbeat_time.seconds = 1_700_000_000
@@ -169,7 +169,7 @@ def test_the_story_has_how_a_container_ended_last_and_what_it_said() -> None:
     assert lines[at + 1 : at + 4] == ["    its last output:", "    | no route", "    | to db"]
 
 
-def test_the_story_begins_with_the_verdict_and_holds_the_receipt() -> None:
+def test_an_explanation_begins_with_the_verdict_and_has_the_receipt() -> None:
     answer = pb.ExplainInstanceResponse(node_name="node-7", summary="its agent fell silent")
     answer.meta.id = "web-1"
     answer.ready.status = instance_pb2.CONDITION_STATUS_FALSE
@@ -191,7 +191,7 @@ def test_a_long_line_is_folded_under_its_own_text() -> None:
     assert first.endswith("two")
 
 
-def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
+def test_a_watch_shows_changes_of_readiness_and_each_break_once() -> None:
     def web(status: instance_pb2.ConditionStatus) -> instance_pb2.Instance:
         instance = instance_pb2.Instance(meta=instance_pb2.InstanceMeta(id="web-1"))
         instance.status.ready.status = status
@@ -214,7 +214,7 @@ def test_a_watch_tells_changes_of_readiness_and_each_break_once() -> None:
     assert "no>yes" in shown[2][1]
 
 
-def test_an_expiry_of_an_earlier_instance_with_this_id_is_told_as_such() -> None:
+def test_a_transition_of_an_earlier_instance_of_this_id_is_marked() -> None:
     answer = pb.ExplainInstanceResponse()
     answer.meta.creation_time.seconds = 1_700_000_100
     moves = [admin_pb2.Transition(revision_id="r1", ready=True) for _ in range(2)]

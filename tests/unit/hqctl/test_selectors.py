@@ -67,7 +67,7 @@ def test_a_selector_that_is_wrong_says_at_which_character(text: str, said: str) 
         ("!a", {"b": ""}, {"a": ""}),
     ],
 )
-def test_labels_meet_a_requirement_or_not(text: str, meets: dict[str, str], misses: dict[str, str]) -> None:
+def test_labels_are_compared_with_a_requirement(text: str, meets: dict[str, str], misses: dict[str, str]) -> None:
     where = pb.InstanceFilter()
     put_selector(text, where)
     [one] = where.label_requirement
@@ -75,8 +75,8 @@ def test_labels_meet_a_requirement_or_not(text: str, meets: dict[str, str], miss
     assert not is_met(one, misses)
 
 
-def test_what_an_older_replica_answers_beyond_the_filter_is_not_meant() -> None:
-    """It leaves out what it does not know: whether agents are silent, and all of a selector but `=`."""
+def test_instances_that_an_older_replica_did_not_filter_out_are_dropped() -> None:
+    """An older replica ignores filters it does not know: by silent agents, and all of a selector but `=`."""
     where, silent, heard, unsaid = pb.InstanceFilter(), model.Instance(), model.Instance(), model.Instance()
     silent.status.agent.status, heard.status.agent.status = FALSE, TRUE
     assert all(is_meant(one, where) for one in (silent, heard, unsaid))

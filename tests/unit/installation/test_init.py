@@ -73,7 +73,7 @@ def test_operators_own_settings_are_kept_and_reach_every_machine(tmp_path: Path)
         assert (etc / "hq.env").read_text().endswith("\nHQ_GRACE=30s\n")
 
 
-def test_nobody_but_the_owner_reads_it_and_no_key_of_a_ca_leaves(tmp_path: Path) -> None:
+def test_only_the_owner_reads_the_folder_and_no_key_of_a_ca_leaves_it(tmp_path: Path) -> None:
     written(tmp_path / "ams")
     assert (tmp_path / "ams").stat().st_mode & 0o777 == 0o700
     modes = {path.stat().st_mode & 0o777 for path in contents(tmp_path)}
@@ -83,7 +83,7 @@ def test_nobody_but_the_owner_reads_it_and_no_key_of_a_ca_leaves(tmp_path: Path)
     assert not secret & set(contents(tmp_path / "ams/machines").values())
 
 
-def test_certificates_of_one_ca_are_nothing_to_the_others(tmp_path: Path) -> None:
+def test_each_ca_vouches_only_for_certificates_of_its_own_kind(tmp_path: Path) -> None:
     written(tmp_path)
     cas = {name: x509.load_pem_x509_certificate((tmp_path / f"secret/{name}-ca.crt").read_bytes()) for name in
            ("server", "client", "etcd")}  # fmt: skip
@@ -118,7 +118,7 @@ def test_the_admin_of_the_plan_is_the_admin_of_every_policy(tmp_path: Path) -> N
         assert "spiffe://hq.prod" in path.read_text() or path.name == "hq-federated.yaml"
 
 
-def test_only_what_is_due_is_renewed_and_keys_stay(tmp_path: Path) -> None:
+def test_only_certificates_and_tokens_that_are_due_are_renewed_and_keys_stay(tmp_path: Path) -> None:
     written(tmp_path)
     keys = {path: body for path, body in contents(tmp_path).items() if path.suffix == ".key"}
     fresh = InstallationFolder(tmp_path, _PLAN, _NOW + authority.VALID - authority.DUE - timedelta(hours=1))
@@ -133,7 +133,7 @@ def test_only_what_is_due_is_renewed_and_keys_stay(tmp_path: Path) -> None:
     assert {path: path.read_bytes() for path in keys} == keys
 
 
-def test_cas_and_the_key_of_tokens_of_before_are_taken_over(tmp_path: Path) -> None:
+def test_cas_and_the_signing_key_of_an_earlier_installation_are_kept(tmp_path: Path) -> None:
     written(tmp_path / "before")
     kept = tmp_path / "ams/secret"
     shutil.copytree(tmp_path / "before/secret", kept)
@@ -143,7 +143,7 @@ def test_cas_and_the_key_of_tokens_of_before_are_taken_over(tmp_path: Path) -> N
     }
 
 
-def test_a_machine_that_is_added_gets_its_folder_and_is_named_to_the_others(tmp_path: Path) -> None:
+def test_an_added_machine_gets_its_folder_and_is_named_to_the_others(tmp_path: Path) -> None:
     folder = str(tmp_path / "ams")
     assert run_init(folder, *_ASKED)[0] == 0
     assert run_init("add-node", folder, "hq-2=10.0.0.2", "--hq")[0] == 0
@@ -159,7 +159,7 @@ def test_a_machine_that_is_added_gets_its_folder_and_is_named_to_the_others(tmp_
 _JOINING = ("--location", "fra", "--node", "fra-1=10.0.1.1", "--etcd-on", "hq-nodes")
 
 
-def test_a_second_location_is_known_to_the_same_people_and_each_federates_both(tmp_path: Path) -> None:
+def test_a_second_location_has_the_same_admins_and_each_federates_both(tmp_path: Path) -> None:
     ams, fra = tmp_path / "ams", tmp_path / "fra"
     assert run_init(str(ams), *_ASKED, "--trust-domain", "hq.prod", "--admin", "ops/eve")[0] == 0
     assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0
@@ -187,7 +187,7 @@ def test_a_second_location_is_known_to_the_same_people_and_each_federates_both(t
     assert read_plan(fra).agents == "agent"
 
 
-def test_an_agent_of_one_location_is_none_of_another_though_one_ca_signs_for_both(tmp_path: Path) -> None:
+def test_an_agent_has_rights_only_in_its_own_location_though_one_ca_signs_for_both(tmp_path: Path) -> None:
     ams, fra = tmp_path / "ams", tmp_path / "fra"
     assert run_init(str(ams), *_ASKED)[0] == 0
     assert run_init(str(fra), *_JOINING, "--join", str(ams))[0] == 0
@@ -227,7 +227,7 @@ def test_a_location_that_cannot_be_joined_is_refused(
     assert not (tmp_path / "fra/installation.yaml").exists()
 
 
-def test_a_machine_that_is_no_longer_named_loses_its_folder(tmp_path: Path) -> None:
+def test_a_machine_removed_from_the_plan_loses_its_folder(tmp_path: Path) -> None:
     written(tmp_path)
     text = (
         (tmp_path / "installation.yaml").read_text().replace("  node-1: 10.0.0.11\n", "").replace("nodes:", "nodes: {}")
@@ -262,7 +262,7 @@ def test_impossible_settings_are_refused_by_field_and_nothing_is_written(
     assert not (tmp_path / "ams").exists()
 
 
-def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
+def test_an_installation_is_not_changed_by_other_options(tmp_path: Path) -> None:
     assert run_init(str(tmp_path), *_ASKED)[0] == 0
     assert run_init(str(tmp_path), *_ASKED)[0] == 0
     for other in (("--location", "fra", *_ASKED[2:]), (*_ASKED[:4], "--node", "b=10.0.0.2", "--etcd", "hq-1=10.0.0.1")):
@@ -275,7 +275,7 @@ def test_an_installation_is_not_turned_into_another_one(tmp_path: Path) -> None:
     ("words", "machine"),
     [(("--node", "hq-4=10.0.0.4"), "hq-4=10.0.0.4"), (("--etcd", "e=10.0.0.4"), "NAME=IP"), (_ASKED[4:], "NAME=IP")],
 )
-def test_machines_for_a_folder_that_is_there_are_refused_with_the_command_that_adds_them(
+def test_machines_for_an_existing_folder_are_refused_with_the_command_to_add_them(
     tmp_path: Path, words: tuple[str, ...], machine: str
 ) -> None:
     folder = tmp_path / "ams"
@@ -300,7 +300,7 @@ def test_machines_for_a_folder_that_is_there_are_refused_with_the_command_that_a
         ("federated.yaml", "locations: {ams: {replica: [a:1]}}", "locations.ams.replica: unknown setting; "),
     ],
 )
-def test_what_servers_would_not_read_is_refused_before_anything_is_written(
+def test_a_setting_that_servers_would_refuse_is_refused_before_anything_is_written(
     tmp_path: Path, file: str, text: str, said: str
 ) -> None:
     folder, beside = tmp_path / "ams", tmp_path / "fra"
@@ -319,7 +319,7 @@ def test_what_servers_would_not_read_is_refused_before_anything_is_written(
     assert contents(tmp_path) == before
 
 
-def test_secrets_that_are_on_walles_machines_are_not_looked_for_here(tmp_path: Path) -> None:
+def test_secrets_that_lie_on_walles_machines_are_not_looked_for_here(tmp_path: Path) -> None:
     folder = tmp_path / "ams"
     assert run_init(str(folder), *_ASKED)[0] == 0
     (folder / "config/walle.yaml").write_text(
@@ -328,7 +328,7 @@ def test_secrets_that_are_on_walles_machines_are_not_looked_for_here(tmp_path: P
     assert run_init(str(folder))[0] == 0
 
 
-def test_a_machine_that_is_off_is_given_up_and_the_others_are_copied_to(tmp_path: Path) -> None:
+def test_a_machine_that_is_off_does_not_stop_the_copies_to_the_others(tmp_path: Path) -> None:
     written(tmp_path / "ams")
     ssh = tmp_path / "bin/ssh"
     ssh.parent.mkdir()
@@ -344,7 +344,7 @@ def test_a_machine_that_is_off_is_given_up_and_the_others_are_copied_to(tmp_path
     assert asked.count("-o ConnectTimeout=10") == asked.count("root@") == 2
 
 
-def test_a_key_that_does_not_belong_is_named_and_left(tmp_path: Path) -> None:
+def test_a_key_that_does_not_match_its_certificate_is_named(tmp_path: Path) -> None:
     written(tmp_path)
     (tmp_path / "secret/etcd-ca.key").write_bytes((tmp_path / "secret/client-ca.key").read_bytes())
     code, output = run_init(str(tmp_path))
@@ -400,7 +400,7 @@ def test_users_of_etcd_are_the_identities_of_the_controllers(tmp_path: Path) -> 
         ("NANNY_PREFIX=/first/\nNANNY_PREFIX=", "/nanny/v1/"),
     ],
 )
-def test_a_server_opens_in_etcd_what_it_keeps_there_by_its_settings(tmp_path: Path, setting: str, prefix: str) -> None:
+def test_a_server_has_access_in_etcd_to_the_prefix_of_its_settings(tmp_path: Path, setting: str, prefix: str) -> None:
     written(tmp_path)
     (tmp_path / "config/nanny.env").write_text(f"{setting}\n")
     written(tmp_path, read_plan(tmp_path))
@@ -408,7 +408,7 @@ def test_a_server_opens_in_etcd_what_it_keeps_there_by_its_settings(tmp_path: Pa
 
 
 @pytest.mark.parametrize("setting", ["/", "//", "'/own/"])
-def test_a_prefix_of_all_records_or_of_an_open_quote_is_refused(tmp_path: Path, setting: str) -> None:
+def test_a_prefix_of_all_records_or_with_an_open_quote_is_refused(tmp_path: Path, setting: str) -> None:
     written(tmp_path)
     (tmp_path / "config/nanny.env").write_text(f"NANNY_PREFIX={setting}\n")
     written(tmp_path, read_plan(tmp_path))
@@ -416,7 +416,7 @@ def test_a_prefix_of_all_records_or_of_an_open_quote_is_refused(tmp_path: Path, 
         prefixes_of(tmp_path, _PLAN)
 
 
-def test_an_etcd_that_does_not_run_is_said_with_what_to_do(tmp_path: Path) -> None:
+def test_an_etcd_that_does_not_run_is_reported_with_what_to_do(tmp_path: Path) -> None:
     here = {"hq-1": "127.0.0.77"}
     written(tmp_path, replace(_PLAN, hq=here, etcd=here))
     code, said = run_init("divide-etcd", str(tmp_path))
