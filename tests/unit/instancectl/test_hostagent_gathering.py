@@ -60,7 +60,7 @@ def add(to: Gathering, name: str, key: Key | None = None, deadline: float = 9.0)
     return asyncio.create_task(to.add(key or (name, "r1"), report(name), deadline))
 
 
-async def test_what_comes_together_is_one_call_and_each_hears_its_own_result() -> None:
+async def test_messages_that_come_together_are_one_call_with_a_result_for_each() -> None:
     hq = Hq()
     to = gathering(hq)
     placed = await asyncio.gather(*(add(to, name, deadline=n) for n, name in enumerate(("a", "b", "c"))))
@@ -70,7 +70,7 @@ async def test_what_comes_together_is_one_call_and_each_hears_its_own_result() -
 
 
 @in_virtual_time
-async def test_a_call_waits_while_more_come_and_not_for_ever() -> None:
+async def test_a_call_waits_for_more_messages_but_not_for_ever() -> None:
     hq = Hq()
     to = Gathering(hq.send, read, ManualClock(), 0.1)
     alone = add(to, "alone")
@@ -84,14 +84,14 @@ async def test_a_call_waits_while_more_come_and_not_for_ever() -> None:
     await asyncio.gather(alone, *tasks)
 
 
-async def test_a_message_goes_as_it_came_with_fields_that_nobody_here_knows() -> None:
+async def test_a_message_is_passed_on_with_its_unknown_fields() -> None:
     hq = Hq()
     raw = report("a") + UNKNOWN_FIELD
     await gathering(hq).add(("a", "r1"), raw, 9.0)
     assert raw in hq.bodies[0]
 
 
-async def test_of_one_revision_one_message_is_on_its_way_and_two_are_never_merged() -> None:
+async def test_messages_of_one_revision_go_one_by_one_and_are_never_merged() -> None:
     hq = Hq()
     to = gathering(hq)
     hq.may_answer.clear()
@@ -106,7 +106,7 @@ async def test_of_one_revision_one_message_is_on_its_way_and_two_are_never_merge
     assert hq.calls[2:] == [["second"]]
 
 
-async def test_a_caller_that_is_gone_before_its_message_went_is_left_out() -> None:
+async def test_the_message_of_a_caller_that_is_gone_is_not_sent() -> None:
     hq = Hq()
     to = gathering(hq)
     gone, stays = add(to, "gone"), add(to, "stays")
@@ -118,7 +118,7 @@ async def test_a_caller_that_is_gone_before_its_message_went_is_left_out() -> No
     assert hq.calls[1:] == [["back"]]
 
 
-async def test_a_caller_that_leaves_later_lets_nobody_overtake_its_message() -> None:
+async def test_a_sent_message_is_not_overtaken_though_its_caller_is_gone() -> None:
     hq = Hq()
     to = gathering(hq)
     hq.may_answer.clear()
@@ -134,7 +134,7 @@ async def test_a_caller_that_leaves_later_lets_nobody_overtake_its_message() -> 
     assert hq.calls[2:] == [["after"]]
 
 
-async def test_a_failed_call_is_told_to_each_and_not_repeated() -> None:
+async def test_a_failed_call_fails_each_message_and_is_not_repeated() -> None:
     hq = Hq()
     hq.failure = CallFailed(14, "the connection was closed")
     to = gathering(hq)
@@ -144,20 +144,20 @@ async def test_a_failed_call_is_told_to_each_and_not_repeated() -> None:
     assert hq.calls == [["a", "b"]]
 
 
-async def test_an_answer_that_fits_no_request_leaves_the_outcome_open() -> None:
+async def test_an_answer_with_too_few_results_leaves_the_outcome_unknown() -> None:
     to = Gathering(Hq().send, lambda _: ["one"], ManualClock(), 0.0)
     outcomes = await asyncio.gather(add(to, "a"), add(to, "b"), return_exceptions=True)
     assert any(isinstance(outcome, OutcomeUnknown) for outcome in outcomes)
 
 
-async def test_more_than_a_call_takes_are_several_calls() -> None:
+async def test_more_messages_than_fit_into_a_call_are_several_calls() -> None:
     hq = Hq()
     to = gathering(hq)
     await asyncio.gather(*(add(to, f"i-{n}") for n in range(1_001)))
     assert [len(names) for names in hq.calls] == [1_000, 1]
 
 
-async def test_draining_sends_what_waits_and_returns_when_it_is_answered() -> None:
+async def test_draining_sends_waiting_messages_and_returns_when_they_are_answered() -> None:
     hq = Hq()
     to = Gathering(hq.send, read, ManualClock(), 3_600.0)
     waiting = add(to, "a")
@@ -167,7 +167,7 @@ async def test_draining_sends_what_waits_and_returns_when_it_is_answered() -> No
 
 
 @pytest.mark.parametrize(("unprocessed", "reason"), [(True, "UNAVAILABLE"), (False, "OUTCOME_UNKNOWN")])
-async def test_whether_it_may_have_been_stored_is_told(unprocessed: bool, reason: str) -> None:
+async def test_a_failure_says_whether_the_message_may_have_been_stored(unprocessed: bool, reason: str) -> None:
     hq = Hq()
     hq.failure = CallFailed(14, "no", is_unprocessed=unprocessed)
     with pytest.raises(ServiceError) as caught:

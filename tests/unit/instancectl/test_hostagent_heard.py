@@ -29,7 +29,7 @@ def test_supervisors_that_came_and_went_are_forgotten_although_nobody_asks_for_t
     assert len(rows(heard, 9_999.0)) == 3_600
 
 
-def test_ids_that_somebody_makes_up_take_a_bounded_memory_and_the_newest_stay() -> None:
+def test_made_up_ids_take_bounded_memory_and_the_newest_stay() -> None:
     heard = LatestReports()
     heard.note(report("x" * 1_000_000), "NO_ANSWER", 0.0)
     assert not rows(heard, 0.0)

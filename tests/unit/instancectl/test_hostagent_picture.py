@@ -50,7 +50,7 @@ class Supervisor:
 
 @pytest.mark.parametrize("lasts_s", [1e9, 600.0], ids=["one stream", "streams that end"])
 @in_virtual_time
-async def test_a_lost_deletion_a_lost_creation_and_both_are_mended(lasts_s: float) -> None:
+async def test_a_lost_deletion_a_lost_creation_and_both_at_once_are_mended(lasts_s: float) -> None:
     hq, supervisor = Hq(lasts_s), Supervisor()
     clock: Any = VirtualClock()
     clock.sleep = asyncio.sleep

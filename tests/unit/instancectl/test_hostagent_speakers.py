@@ -34,12 +34,12 @@ def speakers(*words: str) -> Speakers:
         (("*=*",), -1, "web-1", False),  # nobody knows who
     ],
 )
-def test_who_may_speak_for_what(words: tuple[str, ...], uid: int, instance: str, may: bool) -> None:
+def test_a_user_speaks_only_for_its_own_instances(words: tuple[str, ...], uid: int, instance: str, may: bool) -> None:
     assert speakers(*words).may(uid, instance) is may
 
 
 @pytest.mark.parametrize("word", ["web", "=web-1", "web=", "web= , "])
-def test_what_names_no_speaker_is_refused_with_an_example(word: str) -> None:
+def test_a_malformed_speaker_is_refused_with_an_example(word: str) -> None:
     with pytest.raises(BadSpeaker, match="USER=INSTANCE"):
         parse_speaker(word)
 

@@ -28,7 +28,7 @@ def desired(version: int) -> Desired:
     return Desired("i-1", "node-1", revisions, allocation(), uid=1, version=version)
 
 
-def test_what_runs_acknowledges_what_it_was_started_from_and_the_others_what_is_wanted() -> None:
+def test_a_running_revision_acknowledges_the_spec_it_was_started_from() -> None:
     wanted = desired(5)
     stage = conditions.RunningRevision(wanted.ready_key, spec_version=4)
     found = conditions.statuses(wanted, lambda key: conditions.INSTALLED, stage, {}, 0.0)
@@ -36,7 +36,7 @@ def test_what_runs_acknowledges_what_it_was_started_from_and_the_others_what_is_
 
 
 @pytest.mark.parametrize("change", ["network", "disk size", "storage class"])
-def test_these_fields_of_an_allocation_restart_nothing(change: str) -> None:
+def test_some_fields_of_an_allocation_do_not_restart_a_container(change: str) -> None:
     other = allocation()
     if change == "network":
         other.network_bytes_per_second = 10
@@ -48,7 +48,7 @@ def test_these_fields_of_an_allocation_restart_nothing(change: str) -> None:
 
 
 @pytest.mark.parametrize("change", ["host", "port", "disk path", "cpu", "memory"])
-def test_these_fields_of_an_allocation_restart(change: str) -> None:
+def test_other_fields_of_an_allocation_restart_a_container(change: str) -> None:
     other = allocation()
     match change:
         case "host":
@@ -65,7 +65,7 @@ def test_these_fields_of_an_allocation_restart(change: str) -> None:
     assert container_digest(container, other) != container_digest(container, allocation())
 
 
-def test_what_an_earlier_version_started_is_known_by_its_digest() -> None:
+def test_a_container_started_by_an_earlier_version_is_known_by_its_digest() -> None:
     wanted = desired(5)
     assert wanted.ready_key is not None
     blueprint: Blueprint = blueprints(wanted.ready_key, wanted.revisions[0], wanted)["main"]

@@ -22,7 +22,7 @@ UNIX_KINDS = {FILE: stat.S_IFREG, DIRECTORY: stat.S_IFDIR, SYMLINK: stat.S_IFLNK
 
 
 class Entry(NamedTuple):
-    """A member; `leads_to` of links."""
+    """A member of an archive; `leads_to`: where a link points."""
 
     name: str
     kind: bytes = FILE
@@ -61,14 +61,14 @@ def out(tmp_path: Path) -> Path:
 
 
 def unpacked(archive: Path, out: Path) -> dict[str, str]:
-    """What an archive leaves: links as `-> target`, files as their content."""
+    """Unpack the archive; return links as `-> target`, files as their content."""
     unpack(archive, out, "package x", Cancel())
     found = {path.relative_to(out).as_posix(): path for path in out.rglob("*") if path.is_symlink() or path.is_file()}
     return {name: f"-> {path.readlink()}" if path.is_symlink() else path.read_text() for name, path in found.items()}
 
 
 def refusal(archive: Path, out: Path) -> str:
-    """Why an archive is refused; nothing is outside, and no link leads there."""
+    """Return why the archive is refused, after a check that nothing lies or leads outside."""
     with pytest.raises(PrepareFailed) as caught:
         unpack(archive, out, "package x", Cancel())
     assert caught.value.message.startswith("package x: cannot be unpacked: ")
@@ -99,11 +99,11 @@ def test_a_link_that_leads_out_is_refused(tmp_path: Path, out: Path, make: Make,
 
 @pytest.mark.parametrize("make", [tar, zipped])
 def test_links_that_lead_out_only_together_are_refused(tmp_path: Path, out: Path, make: Make) -> None:
-    """`x` stays inside as long as `d` is not there."""
+    """`x` stays inside until `d` exists."""
     assert "'x'" in refusal(make(tmp_path / "a", Entry("x", SYMLINK, "d/.."), Entry("d", SYMLINK, ".")), out)
 
 
-def test_a_link_by_way_of_something_that_is_not_there_is_refused(tmp_path: Path, out: Path) -> None:
+def test_a_link_through_a_path_that_does_not_exist_is_refused(tmp_path: Path, out: Path) -> None:
     assert "by way of 'a/d'" in refusal(tar(tmp_path / "a", Entry("a/x", SYMLINK, "d/../../../outside")), out)
 
 
@@ -157,19 +157,19 @@ def test_a_pipe_in_a_zip_is_refused(tmp_path: Path, out: Path) -> None:
     assert "is not a file, directory or link" in refusal(zipped(tmp_path / "a", Entry("x", tarfile.FIFOTYPE)), out)
 
 
-def test_a_directory_that_holds_something_is_not_unpacked_into(tmp_path: Path, out: Path) -> None:
+def test_an_archive_is_unpacked_only_into_an_empty_directory(tmp_path: Path, out: Path) -> None:
     """Two archives in one directory could make links that lead out only together."""
     unpacked(tar(tmp_path / "a", Entry("a")), out)
     with pytest.raises(PrepareFailed, match="its directory is not empty"):
         unpack(tar(tmp_path / "b", Entry("b")), out, "package x", Cancel())
 
 
-def test_what_is_no_archive_is_named(tmp_path: Path, out: Path) -> None:
+def test_a_file_that_is_no_archive_is_refused_as_such(tmp_path: Path, out: Path) -> None:
     (tmp_path / "a").write_text("no archive")
     assert "neither a tar" in refusal(tmp_path / "a", out)
 
 
-def test_a_tar_that_was_cut_off_is_named(tmp_path: Path, out: Path) -> None:
+def test_a_truncated_tar_is_refused_as_such(tmp_path: Path, out: Path) -> None:
     archive = tar(tmp_path / "a", Entry("x", content=b"x" * 5000))
     os.truncate(archive, 3000)
     assert "unexpected end of data" in refusal(archive, out)
@@ -197,7 +197,7 @@ def test_files_directories_and_links_that_stay_inside_are_unpacked(tmp_path: Pat
     assert (out / "bin/lib.so").read_text() == "code"
 
 
-def test_a_hard_link_is_the_same_file_and_of_a_link_the_same_link(tmp_path: Path, out: Path) -> None:
+def test_a_hard_link_to_a_file_or_to_a_symbolic_link_is_kept(tmp_path: Path, out: Path) -> None:
     entries = (
         Entry("a", content=b"a"),
         Entry("b", HARD_LINK, "a"),
@@ -208,7 +208,7 @@ def test_a_hard_link_is_the_same_file_and_of_a_link_the_same_link(tmp_path: Path
     assert (out / "a").samefile(out / "b")
 
 
-def test_the_last_member_of_a_name_stays_and_writes_into_no_other_file(tmp_path: Path, out: Path) -> None:
+def test_of_members_with_one_name_the_last_stays_and_overwrites_no_other_file(tmp_path: Path, out: Path) -> None:
     entries = (
         Entry("a", content=b"one"),
         Entry("b", HARD_LINK, "a"),
@@ -226,7 +226,7 @@ def test_the_last_member_of_a_name_stays_and_writes_into_no_other_file(tmp_path:
 @pytest.mark.parametrize(
     ("mode", "left"), [(0o755, 0o755), (0o6755, 0o755), (0o777, 0o755), (0o644, 0o644), (0o400, 0o600)]
 )
-def test_modes_are_kept_but_for_set_uid_and_the_right_of_others_to_write(
+def test_modes_are_kept_without_set_uid_and_write_access_of_others(
     tmp_path: Path, out: Path, make: Make, mode: int, left: int
 ) -> None:
     unpacked(make(tmp_path / "a", Entry("run", mode=mode)), out)

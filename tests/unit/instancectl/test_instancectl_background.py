@@ -10,7 +10,7 @@ import pytest
 from instancectl.background import run_in_thread, start_in_own_thread
 
 
-async def test_work_that_hangs_holds_up_nobody_elses() -> None:
+async def test_hanging_work_does_not_hold_up_other_work() -> None:
     hung = threading.Event()
     waiting = [start_in_own_thread(hung.wait) for _ in range(64)]
     try:
@@ -21,6 +21,6 @@ async def test_work_that_hangs_holds_up_nobody_elses() -> None:
     await asyncio.gather(*waiting)
 
 
-async def test_a_failure_is_its_callers() -> None:
+async def test_a_failure_is_raised_to_the_caller() -> None:
     with pytest.raises(ZeroDivisionError):
         await start_in_own_thread(lambda: 1 // 0)

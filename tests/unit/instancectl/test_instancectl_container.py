@@ -92,7 +92,7 @@ async def made(
             os.kill(pid, signal.SIGKILL)
 
 
-async def test_a_container_whose_process_has_just_ended_stops_and_does_not_start_again(tmp_path: Path) -> None:
+async def test_a_container_stopped_just_after_its_process_ended_does_not_start_again(tmp_path: Path) -> None:
     async with made(_SlowlyWatched, tmp_path, model.Container(name="web", command=["sleep", "1000"])) as container:
         container.start()
         await eventually(lambda: container.status.state.HasField("running"))
@@ -126,7 +126,7 @@ async def test_hooks_and_checks_have_the_limits_of_their_container_each_in_a_gro
 
 @dataclass(frozen=True, slots=True)
 class _NotedGrip(Grip):
-    """Is held until it is let go."""
+    """Its name is in `held` until it is let go."""
 
     name: str = ""
     held: set[str] = field(default_factory=set)
@@ -146,7 +146,7 @@ class _NotingLimiter:
         return _NotedGrip(name=name, held=self.held)
 
 
-async def test_the_groups_of_checks_and_hooks_that_are_cut_off_are_let_go(tmp_path: Path) -> None:
+async def test_the_groups_of_interrupted_checks_and_hooks_are_released(tmp_path: Path) -> None:
     spec = model.Container(name="web", command=["sleep", "1000"])
     spec.readiness_check.exec.command[:] = spec.pre_stop.command[:] = ["sleep", "1000"]
     spec.readiness_check.timeout.FromSeconds(1000)
@@ -174,7 +174,7 @@ async def test_a_script_starts_however_many_processes_its_service_has_on_the_nod
         assert shop.grip(blueprint, "readiness check").resource_limits.get(resource.RLIMIT_NPROC) == of_a_script
 
 
-def test_the_group_of_what_cannot_be_started_is_let_go(tmp_path: Path) -> None:
+def test_the_group_of_a_process_that_cannot_be_started_is_released(tmp_path: Path) -> None:
     grip = _NotedGrip(name="web", held={"web"})
     with pytest.raises(FileNotFoundError):
         Children("x", ProcessReaper()).start(["true"], cwd=tmp_path / "missing", environment={}, grip=grip)

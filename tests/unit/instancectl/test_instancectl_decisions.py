@@ -32,7 +32,7 @@ KNOWN = InstanceIdentity(uid=5, epoch="e1")
         (KNOWN, InstanceIdentity(6, "e2"), Meaning.GO_ON),  # a restored HQ gives new uids to the same instances
     ],
 )
-def test_another_uid_means_recreated_only_within_an_epoch(
+def test_a_different_uid_means_recreated_only_within_an_epoch(
     known: InstanceIdentity | None, found: InstanceIdentity, meaning: Meaning
 ) -> None:
     assert judge_presence(known, found) is meaning
@@ -61,7 +61,7 @@ def restarts(policy: model.RestartPolicy = model.RESTART_POLICY_ALWAYS) -> Resta
     return Restarts(policy, RestartSettings(1.0, 8.0, 60.0), random.Random(3))
 
 
-def test_waits_double_up_to_the_limit_with_half_of_it_chance() -> None:
+def test_waits_double_up_to_the_limit_with_half_of_each_random() -> None:
     one = restarts()
     for limit_s in (1.0, 2.0, 4.0, 8.0, 8.0):
         delay_s = one.after(ProcessExit(code=1), ran_for_s=0.1)
@@ -69,7 +69,7 @@ def test_waits_double_up_to_the_limit_with_half_of_it_chance() -> None:
         assert limit_s / 2 <= delay_s <= limit_s
 
 
-def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
+def test_a_long_run_resets_the_wait_before_a_restart() -> None:
     one = restarts()
     for _ in range(5):
         one.after(ProcessExit(code=1), ran_for_s=0.1)
@@ -91,7 +91,7 @@ def test_whoever_ran_long_enough_begins_with_the_first_wait_again() -> None:
         (model.RESTART_POLICY_NEVER, None, True),  # it has not begun
     ],
 )
-def test_the_policy_decides_whether_it_starts_again(
+def test_the_policy_decides_whether_a_container_starts_again(
     policy: model.RestartPolicy, end: ProcessExit | None, again: bool
 ) -> None:
     assert (restarts(policy).after(end, 1.0) is not None) is again
@@ -120,7 +120,7 @@ def test_thresholds_are_taken_from_the_check() -> None:
     assert readiness.record_result(False)
 
 
-def test_what_an_earlier_supervisor_found_holds_until_enough_checks_have_failed_its_own_included() -> None:
+def test_failed_checks_of_an_earlier_supervisor_count_towards_the_threshold() -> None:
     timing = rhythm(model.ReadinessCheck())
     assert not Readiness(timing, is_ready=True).record_result(True)
     assert [Readiness(timing, is_ready=True, failures=failures).record_result(False) for failures in (0, 1, 2)] == [
@@ -130,7 +130,7 @@ def test_what_an_earlier_supervisor_found_holds_until_enough_checks_have_failed_
     ]
 
 
-def test_failures_are_counted_from_the_last_success_of_what_is_ready() -> None:
+def test_failed_checks_of_a_ready_container_count_from_its_last_success() -> None:
     readiness = checks()
     counted = []
     for passed in (False, True, False, False, True, False, False, False):
@@ -139,7 +139,7 @@ def test_failures_are_counted_from_the_last_success_of_what_is_ready() -> None:
     assert counted == [0, 0, 1, 2, 0, 1, 2, 0]
 
 
-def test_the_defaults_of_the_model_hold() -> None:
+def test_a_readiness_check_without_values_has_the_documented_defaults() -> None:
     assert rhythm(model.ReadinessCheck()) == Rhythm(
         initial_delay_s=0.0, period_s=10.0, timeout_s=1.0, failures=3, successes=1
     )
@@ -155,7 +155,7 @@ def revision(revision_id: str = "r1", *, target: model.RevisionTarget = READY) -
     return made
 
 
-def test_target_and_processes_need_no_new_preparation_files_do() -> None:
+def test_a_revision_is_prepared_anew_for_changed_files_but_not_for_its_target_or_processes() -> None:
     allocation = model.ResourceAllocation(memory_bytes=1)
     key = revision_key(revision(), allocation)
     other = revision(target=INSTALLED)
@@ -182,14 +182,14 @@ def test_a_child_is_adopted_if_its_revision_and_container_are_what_they_were() -
     assert not is_wanted(child(wanted, "r3"), wanted)
 
 
-def test_of_two_revisions_that_run_the_one_wanted_ready_is_adopted() -> None:
+def test_of_two_running_revisions_the_one_wanted_ready_is_adopted() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
     assert revision_to_keep([child(wanted, "r1"), child(wanted, "r2")], wanted) == wanted.key_of("r2")
     assert revision_to_keep([child(wanted, "r1")], wanted) == wanted.key_of("r1")
     assert revision_to_keep([child(wanted, "r3")], wanted) is None
 
 
-def test_what_runs_is_adopted_by_the_specification_that_it_was_started_from() -> None:
+def test_running_processes_are_adopted_by_the_spec_they_were_started_from() -> None:
     before = Desired("i-1", "node-1", (revision("r1"),))
     changed = Desired("i-1", "node-1", (revision("r2"),))
     assert spec_to_adopt_by([child(before, "r1")], before, changed) is before
@@ -209,7 +209,7 @@ def container(name: str = "main", *, ready: bool = True, ended: str = "") -> mod
     return made
 
 
-def test_a_revision_is_ready_when_each_container_is_or_has_done_its_work() -> None:
+def test_a_revision_is_ready_when_each_container_is_ready_or_completed() -> None:
     assert conditions.readiness([container(), container("init", ready=False, ended="Completed")]).holds
     assert not conditions.readiness([container(), container("slow", ready=False)]).holds
     assert not conditions.readiness([container(ready=False, ended="Completed")]).holds
@@ -223,7 +223,7 @@ def told(
     return conditions.statuses(wanted, lambda _: installed, stage, {}, 1.5)
 
 
-def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
+def test_the_previous_revision_is_ready_as_long_as_it_runs() -> None:
     wanted = Desired("i-1", "node-1", (revision("r1", target=INSTALLED), revision("r2")))
     said = told(conditions.RunningRevision(wanted.key_of("r1"), (container(),)), conditions.PREPARING)
     assert said["r1"].ready.status == conditions.TRUE
@@ -231,7 +231,7 @@ def test_the_predecessor_is_ready_for_as_long_as_it_runs() -> None:
     assert said["r2"].spec_version == 9
 
 
-def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
+def test_nothing_is_installed_of_a_revision_with_target_created() -> None:
     created = revision("r1", target=model.REVISION_TARGET_CREATED)
     wanted = Desired("i-1", "node-1", (created, revision("r2", target=INSTALLED)))
     assert [key.id for key in wanted.held_keys] == ["r2"]
@@ -241,7 +241,7 @@ def test_of_a_revision_that_is_only_described_nothing_is_held() -> None:
     assert not is_wanted(child(wanted, "r1"), wanted)
 
 
-def test_it_is_not_ready_from_the_moment_it_is_told_to_end() -> None:
+def test_a_revision_is_not_ready_from_the_moment_it_is_stopping() -> None:
     wanted = Desired("i-1", "node-1", (revision("r2"),))
     said = told(conditions.RunningRevision(wanted.key_of("r2"), (container(),), leaving=conditions.STOPPING))
     assert said["r2"].ready.reason == "Stopping"

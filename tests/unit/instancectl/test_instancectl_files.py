@@ -78,7 +78,7 @@ def test_damaged_content_is_fetched_again(tmp_path: Path) -> None:
     assert store.obtain(url, checksum, "file x", NOW).read_bytes() == b"content"
 
 
-def test_wrong_content_is_not_kept(tmp_path: Path) -> None:
+def test_content_with_a_wrong_checksum_is_not_kept(tmp_path: Path) -> None:
     store, url, _ = stored(tmp_path, b"content")
     (tmp_path / "store").mkdir()
     with pytest.raises(PrepareFailed, match="file x: the checksum is"):
@@ -92,7 +92,7 @@ def test_torrents_are_refused_by_name(scheme: str) -> None:
         check_scheme(f"{scheme}abc", "package x")
 
 
-def test_an_address_is_shown_without_what_may_be_credentials() -> None:
+def test_an_address_is_shown_without_possible_credentials() -> None:
     assert redacted_url("https://user:pw@host:8443/a/b?token=abc#x") == "https://host:8443/a/b"
 
 
@@ -128,7 +128,7 @@ class Recorded:
 
 
 @pytest.mark.parametrize("bad", [("--help", "", ""), ("web", "--address=x", ""), ("web", "a", "-x"), ("web", "\0", "")])
-async def test_what_a_specification_says_is_no_option_of_a_providers_command(bad: tuple[str, str, str]) -> None:
+async def test_a_spec_cannot_pass_options_to_a_providers_command(bad: tuple[str, str, str]) -> None:
     commands = Recorded()
     provider = CommandProvider(["get"], commands)  # type: ignore[arg-type]
     with pytest.raises(SecretMissing, match="begins with a dash, or contains NUL"):
@@ -137,14 +137,14 @@ async def test_what_a_specification_says_is_no_option_of_a_providers_command(bad
     assert commands.ran == [["get", "web", "a-b", "2"]]
 
 
-async def test_a_version_leads_to_no_other_secret(tmp_path: Path) -> None:
+async def test_a_version_cannot_point_to_another_secret(tmp_path: Path) -> None:
     (tmp_path / "web@2").mkdir()
     (tmp_path / "web@2" / "db").write_text("that of service web@2")
     with pytest.raises(SecretMissing, match="points to another secret"):
         await DirectoryProvider(tmp_path).value(secret("web", version="2/db"), "web")
 
 
-async def test_an_unknown_provider_is_named_with_those_there_are(tmp_path: Path) -> None:
+async def test_an_unknown_provider_is_refused_with_the_known_ones(tmp_path: Path) -> None:
     with pytest.raises(SecretMissing, match=r"secret db: unknown provider 'safe' \(known: vault\)"):
         await SecretValues({"vault": DirectoryProvider(tmp_path)}).value(secret("db"), "web")
 
@@ -179,7 +179,7 @@ def test_the_state_is_read_as_it_was_written(tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "state.json").stat().st_mode) == 0o600
 
 
-def test_what_checks_found_of_a_child_is_written_down_once(tmp_path: Path) -> None:
+def test_the_result_of_checks_is_written_only_when_it_changes(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     key = RevisionContentKey("r1", "ab")
     state = StateFile(path)
@@ -193,7 +193,7 @@ def test_what_checks_found_of_a_child_is_written_down_once(tmp_path: Path) -> No
     assert path.stat().st_ino == written
 
 
-def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_path: Path) -> None:
+def test_a_child_without_recorded_checks_counts_as_not_ready(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     key = RevisionContentKey("r1", "ab")
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
@@ -204,7 +204,7 @@ def test_a_child_of_a_supervisor_that_wrote_no_checks_down_was_not_ready(tmp_pat
     assert list(StateFile(path).state.children.values()) == [child]
 
 
-def test_a_child_has_only_the_fields_that_the_first_release_takes_and_those_of_a_later_one_are_left_out(
+def test_a_child_is_stored_with_the_fields_of_the_first_release_and_unknown_ones_are_ignored(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "state.json"
@@ -219,7 +219,7 @@ def test_a_child_has_only_the_fields_that_the_first_release_takes_and_those_of_a
     assert list(StateFile(path).state.children.values()) == [child]
 
 
-def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found(tmp_path: Path) -> None:
+def test_children_stored_when_containers_were_called_sections_are_found(tmp_path: Path) -> None:
     path = tmp_path / "state.json"
     key = RevisionContentKey("r1", "ab")
     child = RunningChild(key, "main", "d", ProcessId(12, 34, "boot"), "mark", "", "rlimit", 10.0, 5.0, 2)
@@ -228,13 +228,13 @@ def test_the_children_of_a_supervisor_before_containers_were_called_so_are_found
     assert list(StateFile(path).state.children.values()) == [child]
 
 
-def test_a_damaged_state_is_not_guessed(tmp_path: Path) -> None:
+def test_a_damaged_state_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "state.json").write_text('{"owner":')
     with pytest.raises(StateUnreadable, match="stop this instance's processes"):
         StateFile(tmp_path / "state.json")
 
 
-def test_the_last_good_copy_is_read_as_it_was_written_and_is_nobody_elses(tmp_path: Path) -> None:
+def test_the_last_good_copy_is_read_as_written_and_private(tmp_path: Path) -> None:
     revision = model.InstanceRevision(id="r1", target=READY, secret=[secret("x")])
     desired = Desired("i-1", "node-1", (revision,), model.ResourceAllocation(host="h"), 2**62, 7, "e1")
     wishes.save(tmp_path / "copy", desired)
@@ -250,13 +250,13 @@ def test_a_damaged_copy_is_no_copy(tmp_path: Path) -> None:
 # --- limits ---------------------------------------------------------------------------------------------------------
 
 
-def test_where_no_cgroup_can_be_made_processes_are_limited_and_that_is_said(tmp_path: Path) -> None:
+def test_without_cgroups_limits_hold_per_process_and_the_description_says_so(tmp_path: Path) -> None:
     limiter = best_limiter("i-1", tmp_path, "/")
     assert isinstance(limiter, ProcessLimits)
     assert limiter.grip("main", Limit(500, 1 << 20)).description.endswith("per process, cpu not limited")
 
 
-def test_a_cgroup_that_hands_down_memory_and_cpu_is_used(tmp_path: Path) -> None:
+def test_a_cgroup_that_delegates_memory_and_cpu_is_used(tmp_path: Path) -> None:
     for name in ("cgroup.controllers", "cgroup.subtree_control"):
         (tmp_path / name).write_text("cpu memory pids")
     limiter = best_limiter("i-1", tmp_path, "/")
@@ -272,7 +272,7 @@ def test_a_cgroup_that_hands_down_memory_and_cpu_is_used(tmp_path: Path) -> None
 # --- validate -------------------------------------------------------------------------------------------------------
 
 
-def test_validate_names_everything_that_instancectl_could_not_run() -> None:
+def test_validate_names_everything_that_instancectl_cannot_run() -> None:
     one = model.InstanceRevision(id="r1", target=READY)
     one.container.add(name="web", image="registry/web", command=["web"]).readiness_check.tcp.port = "http"
     one.package.add(name="data", url="torrent:abc")

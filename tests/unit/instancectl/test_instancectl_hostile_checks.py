@@ -23,7 +23,7 @@ from instancectl.wanted.desired import Desired
 
 @asynccontextmanager
 async def server(answer: bytes) -> AsyncIterator[tuple[int, list[bytes]]]:
-    """One that answers anything so, and what it was sent."""
+    """A server that answers everything with `answer`; yields its port and what it was sent."""
     heard: list[bytes] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -55,17 +55,17 @@ def http(path: str) -> ReadinessCheck:
 @pytest.mark.parametrize(
     "path", ["/ HTTP/1.1\r\nhost: x\r\n\r\nPOST /orders HTTP/1.1\r\n\r\n", "/a b", "health", "/\u00fc"]
 )
-async def test_a_path_that_is_none_sends_nothing(path: str) -> None:
+async def test_nothing_is_sent_for_a_malformed_path(path: str) -> None:
     async with server(b"HTTP/1.1 200 OK\r\n\r\n") as (port, heard):
         assert not await passes(http(path), port)
         assert not heard
         assert await passes(http(""), port)
 
 
-async def test_a_name_that_nobody_answers_for_keeps_no_other_instances_checks_waiting(
+async def test_a_name_that_does_not_resolve_keeps_no_other_instances_checks_waiting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Checks of one instance took the threads in which all others' addresses were looked up: none of them was ready."""
+    """Otherwise checks of one instance could take all lookup threads, and no other instance would become ready."""
     found, answered, asked = socket.getaddrinfo, threading.Event(), list[str]()
 
     def look_up(host: str, *args: Any, **named: Any) -> Any:
@@ -88,15 +88,17 @@ async def test_a_name_that_nobody_answers_for_keeps_no_other_instances_checks_wa
             answered.set()
 
 
-async def test_an_answer_without_an_end_of_line_fails_the_check_and_not_the_agent() -> None:
+async def test_an_endless_line_as_an_answer_fails_only_the_check() -> None:
     async with server(b"x" * 200_000) as (port, _):
         assert not await passes(http("/"), port)
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[fe80::1]", "::ffff:169.254.169.254", "224.0.0.1"])
 @pytest.mark.parametrize("kind", ["http", "tcp", "grpc"])
-async def test_no_check_asks_an_address_of_the_link(host: str, kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Metadata services answer whoever reaches them."""
+async def test_no_check_connects_to_a_link_local_or_multicast_address(
+    host: str, kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At link-local addresses, metadata services answer anybody who reaches them."""
 
     async def connect(*where: object, **_: object) -> None:
         raise AssertionError(f"it connects to {where}")

@@ -34,7 +34,7 @@ class _Redirects(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def redirecting() -> Iterator[str]:
-    """The address of a server that sends everybody elsewhere."""
+    """The address of a server that redirects every request."""
     with HTTPServer(("127.0.0.1", 0), _Redirects) as server:
         serving = threading.Thread(target=server.serve_forever, args=(0.02,))
         serving.start()
@@ -59,11 +59,11 @@ def why_not(url: str, tmp_path: Path) -> str:
         "http://files\u200b.example/a?token=canary",
     ],
 )
-def test_an_address_that_cannot_be_read_is_not_told_with_its_credentials(url: str, tmp_path: Path) -> None:
+def test_a_malformed_address_is_shown_without_its_credentials(url: str, tmp_path: Path) -> None:
     assert why_not(url, tmp_path).endswith("not a valid URL")
 
 
-def test_where_a_server_sends_us_is_not_told(redirecting: str, tmp_path: Path) -> None:
+def test_the_target_of_a_redirect_is_not_shown(redirecting: str, tmp_path: Path) -> None:
     assert why_not(redirecting, tmp_path).endswith(f"cannot fetch {redirecting}: the server responded 302 Found")
 
 
@@ -75,7 +75,7 @@ def test_a_link_that_leads_back_to_itself_is_refused_by_name(tmp_path: Path) -> 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 @pytest.mark.parametrize("spoil", ["data", "method"])
-def test_a_zip_that_is_damaged_or_of_another_kind_is_named(tmp_path: Path, method: int, spoil: str) -> None:
+def test_a_zip_that_is_damaged_or_of_an_unknown_method_is_named(tmp_path: Path, method: int, spoil: str) -> None:
     archive = tmp_path / "a.zip"
     with zipfile.ZipFile(archive, "w", method) as packed:
         packed.writestr("a", random.Random(1).randbytes(1000))

@@ -21,14 +21,14 @@ from instancectl.wanted.source import DesiredUpdate
 
 
 class _Unhurried(MachineClock):
-    """Nobody has to wait for it."""
+    """A clock whose sleeps return at once."""
 
     async def sleep(self, delay_s: float) -> None:
         await asyncio.sleep(0)
 
 
 class _Hq:
-    """Refuses the first watch; the second one shows a newer version than it has told."""
+    """Refuses the first watch; the second one shows a newer version than `get_revision` did."""
 
     def __init__(self) -> None:
         self.version, self.watches = 1, 0
@@ -49,7 +49,7 @@ class _Hq:
         await asyncio.Event().wait()
 
 
-async def test_a_watch_that_was_refused_at_first_is_had_later_and_changes_are_prompt() -> None:
+async def test_a_refused_watch_is_opened_later_and_then_shows_changes_promptly() -> None:
     source = HqSource(
         HqRoute(None, cast("Client", _Hq()), random.Random(1)), "i-1", "node-1", None, _Unhurried(), random.Random(1)
     )

@@ -21,7 +21,7 @@ HERE = Sources(fetch_from=[ipaddress.ip_network("127.0.0.1")])
 
 
 class Web(HTTPServer):
-    """Answers 200 with `body`, or redirects where `to` says. Attributes: what it was asked."""
+    """Answers 200 with `body`, or redirects where `to` says; notes the requests in `asked`."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
@@ -82,7 +82,7 @@ def fetched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., by
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "2130706433", "0x7f000001", "127.1", "[::ffff:127.0.0.1]"])
-def test_nothing_of_this_machine_is_fetched_however_it_is_written(
+def test_nothing_is_fetched_from_this_machine_however_its_address_is_written(
     web: Web, fetched: Callable[..., bytes], host: str
 ) -> None:
     with pytest.raises(PrepareFailed, match=r"started with --fetch-from ADDRESS|cannot fetch"):
@@ -90,12 +90,12 @@ def test_nothing_of_this_machine_is_fetched_however_it_is_written(
     assert web.asked == []
 
 
-def test_what_the_operator_names_is_fetched(web: Web, fetched: Callable[..., bytes]) -> None:
+def test_addresses_that_the_operator_names_are_fetched(web: Web, fetched: Callable[..., bytes]) -> None:
     assert fetched(f"{web.url}/file") == b"content"
     assert fetched(f"http://localhost:{web.server_port}/file") == b"content"
 
 
-def test_a_name_is_resolved_once_and_what_was_checked_is_connected_to(
+def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
     web: Web, fetched: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The second answer of a name server that rebinds leads to this machine."""
@@ -136,7 +136,7 @@ def test_redirects_are_followed_at_the_same_host_only(web: Web, other: Web, fetc
     assert len(web.asked) < 20
 
 
-def test_what_is_larger_than_the_bound_is_not_fetched_to_its_end(web: Web, fetched: Callable[..., bytes]) -> None:
+def test_a_file_larger_than_the_limit_is_not_fetched_to_its_end(web: Web, fetched: Callable[..., bytes]) -> None:
     web.body = b"x" * (3 << 20)
     with pytest.raises(PrepareFailed, match=r"has more than 1048576 bytes \(--fetch-bytes\)"):
         fetched(f"{web.url}/file", Sources(fetch_from=HERE.fetch_from, max_bytes=1 << 20))

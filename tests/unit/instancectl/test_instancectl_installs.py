@@ -16,21 +16,21 @@ from tests.support.sample_instances import eventually
 
 
 class _Prepares:
-    """Everything at once."""
+    """Prepares every revision at once."""
 
     async def prepare(self, *_: Any) -> list[str]:
         return ["digest"]
 
 
 class _Rests:
-    """A clock that nobody has to wait for."""
+    """A clock whose sleeps return at once."""
 
     async def sleep(self, _: float) -> None:
         return
 
 
 class _FullAtFirst(StateFile):
-    """The disk is full when the first revision is to be written down."""
+    """The first write of the state fails, since the disk is full."""
 
     refused: str = ""
 

@@ -29,13 +29,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def obtain(root: Path, name: str, checksum: str = "", *, allowed: bool = True) -> Path:
-    """The content of a file below the root; `allowed`: the root was named."""
+    """Obtain a file below the root; `allowed`: whether --file-root names it."""
     store = ContentStore(root.parent / "store", Sources(root if allowed else None))
     return store.obtain(f"file://{root / name}", checksum, "file x", Cancel())
 
 
 def refusal(root: Path, name: str, checksum: str = "", *, allowed: bool = True) -> str:
-    """Why it is not read; nothing of it is left in the store."""
+    """Return why the file is refused, after a check that the store has no part of it."""
     with pytest.raises(PrepareFailed, match=r"^file x: ") as caught:
         obtain(root, name, checksum, allowed=allowed)
     assert not list((root.parent / "store").glob(".*.part"))
@@ -50,7 +50,7 @@ def test_without_a_root_no_file_is_read_and_the_flag_is_named(root: Path) -> Non
     assert "start instancectl with --file-root DIR" in refusal(root, "app", allowed=False)
 
 
-def test_without_a_root_not_even_what_the_store_has_is_given(root: Path) -> None:
+def test_without_a_root_not_even_stored_content_is_given(root: Path) -> None:
     (root / "app").write_text("app")
     obtain(root, "app")
     checksum = f"sha256:{hashlib.sha256(b'app').hexdigest()}"
@@ -70,9 +70,7 @@ def test_a_link_that_leads_out_of_the_root_is_refused(root: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_not_a_regular_file_is_refused_and_nobody_waits_for_it(
-    root: Path, make: Callable[[Path], None]
-) -> None:
+def test_a_pipe_or_directory_is_refused_without_waiting_for_it(root: Path, make: Callable[[Path], None]) -> None:
     make(root / "x")
     assert "is not a regular file" in refusal(root, "x")
 

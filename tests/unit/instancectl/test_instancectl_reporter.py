@@ -28,8 +28,8 @@ class FakeHq:
 
     Attributes:
         taken: instances of each report.
-        refusal: this is said of every report instead.
-        may_answer: answers wait for it.
+        refusal: if set, every report is refused with it.
+        may_answer: no report is answered before it is set.
     """
 
     def __init__(self) -> None:
@@ -66,7 +66,7 @@ async def running(work: Any) -> AsyncIterator[None]:
         await asyncio.gather(task, return_exceptions=True)
 
 
-async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the_next() -> None:
+async def test_a_late_refusal_for_a_forgotten_instance_does_not_stop_its_successor() -> None:
     hq, stopped = FakeHq(), list[str]()
     reporter = StatusReporter(
         HqRoute(None, cast("Client", hq), random.Random(1)),
@@ -90,7 +90,7 @@ async def test_what_is_refused_of_one_that_was_forgotten_is_not_held_against_the
 
 
 @pytest.mark.long
-async def test_the_log_says_when_hq_takes_again_what_it_refused(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_log_says_when_hq_accepts_reports_again(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     hq = FakeHq()
     reporter = StatusReporter(

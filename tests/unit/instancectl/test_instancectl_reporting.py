@@ -27,7 +27,7 @@ def test_the_first_report_is_due_at_once() -> None:
     assert Schedule(INTERVAL_S, random.Random(1)).due_in_s(5.0) == 0.0
 
 
-def test_without_news_the_server_says_when() -> None:
+def test_without_news_the_next_report_is_due_when_the_server_says() -> None:
     assert reported_at(0.0, 170.0).due_in_s(0.0) == 170.0
 
 
@@ -105,14 +105,14 @@ def test_a_back_off_never_exceeds_the_time_it_has_been_failing_nor_the_interval(
         now += wait_s
 
 
-def test_a_server_that_asks_to_be_left_alone_is() -> None:
+def test_a_report_waits_as_long_as_the_server_asks() -> None:
     schedule = reported_at(0.0)
     schedule.begin_report(10.0)
     schedule.record_failure(10.01, retry_delay_s=3.0)
     assert schedule.due_in_s(10.01) >= 3.0
 
 
-def test_when_a_part_was_taken_news_do_not_wait_for_the_retry() -> None:
+def test_after_a_partly_accepted_report_news_do_not_wait_for_the_retry() -> None:
     schedule = reported_at(0.0)
     schedule.begin_report(10.0)
     schedule.record_failure(100.0, partly=True)
@@ -141,7 +141,7 @@ def test_reports_carry_the_incarnation_and_count() -> None:
     assert first.uid == 5
 
 
-def test_a_report_is_unsettled_while_another_content_is_unanswered() -> None:
+def test_a_report_is_unsettled_while_one_with_other_content_is_unanswered() -> None:
     subject = begun("a")
     subject.next_report()
     subject.status = status("b")
@@ -159,14 +159,14 @@ def test_repeating_the_same_content_is_settled() -> None:
     assert not subject.next_report().unsettled
 
 
-def test_a_report_that_surely_was_not_stored_unsettles_nothing() -> None:
+def test_a_report_that_was_surely_not_stored_leaves_the_next_one_settled() -> None:
     subject = begun("a")
     subject.record_refusal(subject.next_report())
     subject.status = status("b")
     assert not subject.next_report().unsettled
 
 
-def test_it_is_news_until_hq_took_it() -> None:
+def test_a_status_is_news_until_hq_accepted_it() -> None:
     subject = begun("a")
     news = [subject.is_news]
     subject.record_acceptance(subject.next_report())
@@ -184,7 +184,7 @@ def test_an_answer_to_an_older_report_does_not_settle_the_newer_one() -> None:
     assert subject.is_news
 
 
-def test_a_new_incarnation_counts_from_one_and_has_everything_to_say() -> None:
+def test_a_new_incarnation_counts_from_one_and_reports_everything() -> None:
     subject = begun("a")
     subject.record_acceptance(subject.next_report())
     subject.begin(pb.BeginReportingResponse(incarnation=78, uid=5))

@@ -38,7 +38,7 @@ def test_after_half_a_timeout_without_the_host_agent_calls_go_directly_until_it_
     assert "connected" in way.describe()
 
 
-def test_the_timeout_is_the_one_that_hq_told() -> None:
+def test_the_timeout_that_hq_gave_is_used() -> None:
     agent = Agent()
     way = route(agent)
     way.set_timeout(10.0)
@@ -47,7 +47,7 @@ def test_the_timeout_is_the_one_that_hq_told() -> None:
     assert way.client is DIRECT
 
 
-def test_supervisors_that_lose_it_together_do_not_go_together() -> None:
+def test_supervisors_that_lose_their_host_agent_together_turn_to_hq_one_by_one() -> None:
     agent = Agent()
     ways = [route(agent, seed) for seed in range(100)]
     agent.seconds = 0.55 * DEFAULT_TIMEOUT_S
@@ -75,6 +75,6 @@ def test_without_replicas_the_host_agent_is_waited_for() -> None:
     assert "away" in way.describe()
 
 
-def test_no_way_at_all_is_refused() -> None:
+def test_a_route_without_host_agent_and_replicas_is_refused() -> None:
     with pytest.raises(ValueError, match="no route to HQ"):
         HqRoute(None, None, random.Random(1))

@@ -13,7 +13,7 @@ NewGate = Callable[[], AbsenceGate]
 
 
 class Scene:
-    """Ten instances, those that HQ lists, and the time."""
+    """Ten supervised instances, those that HQ lists, and the time."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -36,7 +36,7 @@ def test_a_single_absence_counts_at_once(scene: Scene) -> None:
     assert gate.admit("i-1") == ""
 
 
-def test_a_fifth_counts_and_more_waits_even_the_first_of_them(scene: Scene) -> None:
+def test_a_fifth_may_be_absent_at_once_and_further_absences_wait(scene: Scene) -> None:
     gate = scene.gate()
     scene.listed = scene.supervised - {"i-1", "i-2"}
     assert [gate.admit("i-1"), gate.admit("i-2")] == ["", ""]
@@ -45,14 +45,14 @@ def test_a_fifth_counts_and_more_waits_even_the_first_of_them(scene: Scene) -> N
     assert gate.held == ["i-3"]
 
 
-def test_what_vanishes_from_the_list_at_once_waits_as_a_whole(scene: Scene) -> None:
+def test_instances_that_vanish_together_all_wait(scene: Scene) -> None:
     gate = scene.gate()
     scene.listed = set()
     assert all(gate.admit(each) for each in sorted(scene.supervised))
     assert len(gate.held) == 10
 
 
-def test_before_there_is_a_list_nothing_ends(scene: Scene) -> None:
+def test_before_the_first_list_no_instance_ends(scene: Scene) -> None:
     scene.listed = None
     gate = scene.gate()
     assert gate.admit("i-1")
@@ -60,7 +60,7 @@ def test_before_there_is_a_list_nothing_ends(scene: Scene) -> None:
     assert gate.admit("i-1") == ""
 
 
-def test_after_ten_minutes_or_a_confirmation_they_end(scene: Scene) -> None:
+def test_absent_instances_end_after_ten_minutes_or_a_confirmation(scene: Scene) -> None:
     gate = scene.gate()
     scene.listed = set()
     for each in ("i-1", "i-2", "i-3"):
@@ -74,7 +74,7 @@ def test_after_ten_minutes_or_a_confirmation_they_end(scene: Scene) -> None:
     assert gate.admit("i-4")  # it was asked about only now
 
 
-def test_a_restart_of_the_agent_does_not_begin_the_waiting_anew(scene: Scene) -> None:
+def test_a_restart_of_the_agent_does_not_restart_the_wait(scene: Scene) -> None:
     scene.listed = set()
     for each in ("i-1", "i-2", "i-3"):
         assert scene.gate().admit(each)
@@ -82,7 +82,7 @@ def test_a_restart_of_the_agent_does_not_begin_the_waiting_anew(scene: Scene) ->
     assert scene.gate().admit("i-1") == ""
 
 
-def test_what_comes_back_is_forgotten(scene: Scene) -> None:
+def test_an_instance_that_comes_back_is_no_longer_held(scene: Scene) -> None:
     scene.listed = set()
     gate = scene.gate()
     assert gate.admit("i-1")

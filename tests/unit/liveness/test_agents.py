@@ -89,8 +89,8 @@ def _statuses(simulation: Simulation) -> list[int]:
 
 
 @in_virtual_time
-async def test_a_judgement_of_silence_is_void_where_a_revision_is_ready() -> None:
-    """A replica that does not know the field stores the same report again, as a recovery, and keeps the judgement."""
+async def test_an_agent_called_silent_counts_as_heard_while_a_revision_is_ready() -> None:
+    """An older replica that stores the report as a recovery keeps the field in which the agent is called silent."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await create(simulation, "a", revisions=("r1", "r2"))
@@ -114,8 +114,8 @@ async def test_a_judgement_of_silence_is_void_where_a_revision_is_ready() -> Non
 
 
 @in_virtual_time
-async def test_the_report_that_was_judged_ends_the_silence_when_it_comes_once_more() -> None:
-    """A call whose answer was lost is made again as it was; heartbeats follow."""
+async def test_a_repeated_report_ends_the_silence_of_its_agent() -> None:
+    """A report whose answer was lost is sent again unchanged; heartbeats follow."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await create(simulation, "a")
@@ -148,7 +148,7 @@ async def test_an_instance_whose_other_revision_is_heard_has_an_agent() -> None:
 
 
 @in_virtual_time
-async def test_an_agent_that_never_began_is_missed_only_where_others_report() -> None:
+async def test_an_agent_that_never_began_is_silent_only_where_others_on_its_node_report() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await create(simulation, "a", "b")
@@ -165,7 +165,7 @@ async def test_an_agent_that_never_began_is_missed_only_where_others_report() ->
 
 
 @in_virtual_time
-async def test_planned_work_silences_no_agent() -> None:
+async def test_no_agent_is_called_silent_during_planned_work() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await create(simulation, "a")
@@ -234,7 +234,7 @@ async def test_silence_from_before_a_restart_does_not_trigger_the_guard() -> Non
 
 
 @in_virtual_time
-async def test_many_agents_that_fall_silent_together_are_held_once() -> None:
+async def test_the_guard_holds_once_for_many_agents_that_fall_silent_together() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         names = [f"i{n}" for n in range(40)]

@@ -19,13 +19,13 @@ def test_from_five_thousand_a_second_on_there_are_five_batches() -> None:
     assert {pace.interval_s(0.3 + n * BUSY_INTERVAL_S, 1_000) for n in range(20)} == {BUSY_INTERVAL_S}
 
 
-def test_it_ceases_to_be_busy_below_half_of_that() -> None:
+def test_the_pace_becomes_quick_again_below_half_of_that_rate() -> None:
     pace = BatchPace(50.0)
     assert pace.interval_s(0.0, 6_000) == BUSY_INTERVAL_S
     assert pace.interval_s(0.9, 0) == BUSY_INTERVAL_S
     assert pace.interval_s(1.9, 2_400) == QUICK_S
 
 
-def test_whoever_allows_fewer_batches_gets_fewer() -> None:
+def test_a_lower_limit_of_batches_is_kept() -> None:
     assert BatchPace(2.0).interval_s(0.0, 1) == 0.5
     assert BatchPace(2.0).interval_s(0.0, 50_000) == 0.5

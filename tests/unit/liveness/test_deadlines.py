@@ -47,7 +47,7 @@ def test_a_revision_renewed_at_its_deadline_survives(clock: ManualClock, deadlin
     assert expired(deadlines, clock) == []
 
 
-def test_a_late_sweep_forgives_who_was_heard_after_the_deadline(
+def test_a_late_sweep_spares_an_agent_heard_after_its_deadline(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     deadlines.record_contact(A, clock.now())
@@ -65,7 +65,7 @@ def test_the_longest_silence_comes_first(clock: ManualClock, deadlines: Deadline
     assert expired(deadlines, clock) == [B, C, A]
 
 
-def test_what_is_forgotten_never_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
+def test_a_forgotten_revision_never_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.record_contact(A, clock.now())
     deadlines.forget(A)
     deadlines.forget(A)
@@ -89,7 +89,7 @@ def test_a_gap_long_before_a_deadline_moves_it_by_the_gap(
 
 
 @pytest.mark.parametrize(("gap_s", "chance_s"), [(1.0, 11.0), (60.0, 70.0), (180.0, 190.0), (1_800.0, 190.0)])
-def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than_an_interval_and_a_retry(
+def test_after_a_gap_every_agent_has_as_long_as_the_gap_up_to_an_interval_and_a_retry_to_report(
     clock: ManualClock, deadlines: Deadlines[RevisionKey], gap_s: float, chance_s: float
 ) -> None:
     deadlines.record_contact(A, clock.now())
@@ -107,7 +107,7 @@ def test_after_a_gap_everyone_has_a_chance_as_long_as_the_gap_but_no_longer_than
 def test_a_heartbeat_during_a_gap_extends_the_deadline_by_one_timeout_at_most(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
-    """What the watch replays at the end of an outage must not move a deadline by the outage once more."""
+    """Heartbeats replayed at the end of an outage must not move a deadline by the outage a second time."""
     deadlines.record_contact(A, clock.now())
     began = clock.now()
     clock.advance(1_799)
@@ -129,7 +129,7 @@ def test_gaps_that_overlap_count_once(clock: ManualClock, deadlines: Deadlines[R
     assert left_s(deadlines, A, clock) == pytest.approx(600)
 
 
-def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
+def test_while_hq_is_away_silence_does_not_grow(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
     deadlines.record_contact(A, clock.now())
     clock.advance(400)
     deadlines.away(clock.now())
@@ -139,7 +139,7 @@ def test_while_hq_is_away_silence_stands_still(clock: ManualClock, deadlines: De
     assert expired(deadlines, clock) == []
 
 
-def test_after_a_restart_everyone_has_a_full_timeout_and_is_silent_to_nobody(
+def test_after_a_restart_every_revision_has_a_full_timeout_and_none_counts_as_silent(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     deadlines.record_contact(A, clock.now())
@@ -164,7 +164,7 @@ def test_a_gap_after_a_restart_counts_from_the_restart_only(
     assert left_s(deadlines, A, clock) == pytest.approx(600)
 
 
-def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(
+def test_the_guard_counts_revisions_silent_for_two_intervals_to_within_a_tick(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     for n in range(100):
@@ -178,7 +178,9 @@ def test_the_guard_counts_who_was_silent_for_two_intervals_to_a_tick(
     assert deadlines.expired_count(clock.now()) == len(expired(deadlines, clock)) == 100
 
 
-def test_counting_costs_ticks_not_revisions(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
+def test_the_memory_for_counting_grows_with_ticks_not_revisions(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     for n in range(30_000):
         deadlines.record_contact(RevisionKey(f"i{n % 20_000}", "r1"), clock.now())
         clock.advance(0.02)

@@ -15,7 +15,7 @@ KEYS = [RevisionKey(name, "r1") for name in "abcd"]
 
 
 class Step(NamedTuple):
-    """`what` happens after `seconds` during which HQ was there, or for "gap" away."""
+    """`what` happens after `seconds`, during which HQ was there, or away if `what` is "gap"."""
 
     what: str
     seconds: int
@@ -35,7 +35,7 @@ steps = st.lists(
 
 
 class Model:
-    """Whole seconds, each of them marked: was HQ there?
+    """Notes for each whole second whether HQ was there.
 
     `heard` is the last report, or the last one refused that may count; `taken` is the last that was not refused;
     `spent` are those refused for longer than may count.
@@ -73,7 +73,7 @@ class Model:
         return sum(self.present[max(self.taken[key], self.restarted) :])
 
     def over(self, key: RevisionKey) -> float:
-        """By how much its silence is over what it may be."""
+        """By how many seconds the silence of `key` exceeds its limit."""
         over = self.silence(key) - TIMES.timeout_s
         return min(over, self.untaken(key) - 2 * TIMES.timeout_s) if key in self.spent else over
 
@@ -112,7 +112,9 @@ def test_silence_is_exactly_the_time_at_which_hq_was_there_and_heard_nothing(his
 
 @given(steps)
 @settings(deadline=None)
-def test_nothing_expires_before_a_timeout_of_silence_and_its_chance_after_the_last_gap(history: list[Step]) -> None:
+def test_nothing_expires_before_a_timeout_of_silence_and_a_chance_after_the_last_gap(
+    history: list[Step],
+) -> None:
     deadlines, model = play(history)
     for key in deadlines.expired_keys(model.now):
         assert model.over(key) > 0
@@ -122,7 +124,7 @@ def test_nothing_expires_before_a_timeout_of_silence_and_its_chance_after_the_la
 
 @given(steps)
 @settings(deadline=None)
-def test_everything_expires_at_the_latest_a_grace_of_presence_after_its_timeout(history: list[Step]) -> None:
+def test_a_silent_revision_expires_within_a_grace_period_of_presence_after_its_timeout(history: list[Step]) -> None:
     deadlines, model = play(history)
     found = set(deadlines.expired_keys(model.now))
     for key in model.heard:
@@ -167,7 +169,7 @@ def test_expiry_follows_the_order_of_hearing_and_the_announced_deadline(history:
 
 @given(steps)
 @settings(deadline=None)
-def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> None:
+def test_the_quick_count_is_exact_to_within_one_tick(history: list[Step]) -> None:
     deadlines, model = play(history)
     exact = len(list(deadlines.expired_keys(model.now)))
     assert deadlines.expired_count(model.now) <= exact + len(model.spent)
@@ -176,7 +178,7 @@ def test_the_quick_count_differs_by_less_than_one_tick(history: list[Step]) -> N
 
 
 @given(gap_s=st.floats(0.5, 30), up_s=st.floats(0.5, 30))
-def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: float) -> None:
+def test_endless_gaps_do_not_postpone_an_expiry_for_ever(gap_s: float, up_s: float) -> None:
     deadlines, now, present_s = Deadlines[RevisionKey](TIMES), 0.0, 0.0
     deadlines.record_contact(KEYS[0], now)
     while not list(deadlines.expired_keys(now)):
@@ -191,7 +193,7 @@ def test_gaps_that_come_for_ever_never_postpone_for_ever(gap_s: float, up_s: flo
 
 @given(st.lists(st.tuples(st.floats(0, 5), st.floats(0, 5)), max_size=60), st.floats(0, 400))
 @settings(deadline=None)
-def test_the_latest_moment_of_enough_silence_is_where_silence_is_just_enough(
+def test_at_the_latest_contact_for_a_given_silence_the_silence_is_exactly_that(
     gaps: list[tuple[float, float]], silence_s: float
 ) -> None:
     absences, now = DowntimeLog(), 0.0

@@ -12,7 +12,7 @@ TIMEOUT_S = 600.0
 
 
 class Wall:
-    """A door, and what it is told."""
+    """A door, and the reason for which heartbeats fail (empty: they do not)."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -33,7 +33,7 @@ def wall() -> Wall:
     return Wall()
 
 
-def test_heartbeats_that_fail_shut_it_for_one_timeout(wall: Wall) -> None:
+def test_failing_heartbeats_shut_the_door_for_one_timeout(wall: Wall) -> None:
     wall.pass_time(10)
     assert wall.standing() == "open"
     wall.failing = "connection refused"
@@ -47,7 +47,7 @@ def test_heartbeats_that_fail_shut_it_for_one_timeout(wall: Wall) -> None:
     assert wall.standing() == "open"
 
 
-def test_without_a_probe_for_ten_seconds_it_is_shut_and_nobody_who_probes_means_nothing(wall: Wall) -> None:
+def test_ten_seconds_without_a_probe_shut_the_door_unless_nobody_probes(wall: Wall) -> None:
     wall.pass_time(100)
     assert wall.standing() == "open"
     wall.door.probed_at = wall.now
@@ -58,7 +58,7 @@ def test_without_a_probe_for_ten_seconds_it_is_shut_and_nobody_who_probes_means_
     assert "probe" in wall.door.why
 
 
-def test_forgiveness_is_restored_after_a_whole_timeout_without_an_outage(wall: Wall) -> None:
+def test_the_door_may_excuse_again_after_a_timeout_without_an_outage(wall: Wall) -> None:
     wall.failing = "refused"
     wall.pass_time(400)
     wall.failing = ""
@@ -74,7 +74,7 @@ def test_forgiveness_is_restored_after_a_whole_timeout_without_an_outage(wall: W
 
 
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 500)), max_size=40))
-def test_however_often_it_shuts_it_excuses_no_more_than_one_timeout_before_it_was_open_for_one(
+def test_the_door_excuses_one_timeout_in_all_until_it_was_open_for_a_timeout(
     history: list[tuple[bool, int]],
 ) -> None:
     wall, excused_s, open_s = Wall(), 0.0, 0.0

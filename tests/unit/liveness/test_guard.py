@@ -28,7 +28,7 @@ def guard() -> ExpiryGuard:
         (Census(1_000_000, 200_001, 10_000), True),
     ],
 )
-def test_it_holds_above_the_share_where_there_is_a_statistic_to_trust(
+def test_the_guard_holds_above_the_share_if_there_are_enough_agents_and_nodes(
     guard: ExpiryGuard, census: Census, holds: bool
 ) -> None:
     verdict = guard.judge(0, census)
@@ -36,7 +36,7 @@ def test_it_holds_above_the_share_where_there_is_a_statistic_to_trust(
     assert f"{census.silent} of {census.expected}" in verdict.words
 
 
-def test_it_holds_for_its_time_then_goes_ahead_at_a_bounded_rate(guard: ExpiryGuard) -> None:
+def test_the_guard_holds_for_its_time_and_then_lets_expiries_go_at_a_bounded_rate(guard: ExpiryGuard) -> None:
     assert guard.judge(0, Census(100, 30, 10)).until == 600
     assert guard.judge(599.9, Census(100, 30, 10)).hold
     verdict = guard.judge(600, Census(100, 30, 10))
@@ -46,7 +46,7 @@ def test_it_holds_for_its_time_then_goes_ahead_at_a_bounded_rate(guard: ExpiryGu
     assert guard.judge(100_000, Census(100, 30, 10)).limited
 
 
-def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: ExpiryGuard) -> None:
+def test_after_a_hold_the_guard_does_not_hold_again_before_the_share_has_fallen(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(600, Census(100, 30, 10))
     assert not guard.judge(700, Census(100, 90, 10)).hold
@@ -57,7 +57,7 @@ def test_having_held_it_does_not_hold_again_before_the_share_has_fallen(guard: E
     assert guard.holds == 2
 
 
-def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: ExpiryGuard) -> None:
+def test_a_spent_hold_is_not_available_again_within_its_time(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(600, Census(100, 30, 10))
     guard.judge(700, Census(100, 10, 10))
@@ -66,7 +66,7 @@ def test_a_hold_that_is_spent_is_not_had_again_within_its_time(guard: ExpiryGuar
     assert again.limited
 
 
-def test_holds_that_are_interrupted_last_no_longer_in_all(guard: ExpiryGuard) -> None:
+def test_interrupted_holds_together_last_no_longer_than_one(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(300, Census(100, 10, 10))
     assert not guard.judge(490, Census(100, 10, 10)).hold
@@ -83,7 +83,7 @@ def test_a_release_lets_expiries_go_ahead_at_a_bounded_rate_and_its_end_holds_ag
     assert guard.judge(20, Census(100, 30, 10)).hold
 
 
-def test_a_force_holds_whatever_the_share_and_has_no_end_of_its_own(guard: ExpiryGuard) -> None:
+def test_a_force_holds_at_any_share_until_the_order_ends(guard: ExpiryGuard) -> None:
     forced = guard.judge(0, Census(5, 1, 1), GuardCommand.FORCE)
     assert forced.hold
     assert forced.until is None
@@ -91,12 +91,12 @@ def test_a_force_holds_whatever_the_share_and_has_no_end_of_its_own(guard: Expir
     assert not guard.judge(1, Census(5, 1, 1)).hold
 
 
-def test_the_rate_is_the_greater_of_a_number_and_a_share(guard: ExpiryGuard) -> None:
+def test_the_rate_of_expiries_is_the_greater_of_a_number_and_a_share(guard: ExpiryGuard) -> None:
     assert guard.expiries_per_s(100) == 50
     assert guard.expiries_per_s(1_000_000) == 10_000
 
 
-def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard: ExpiryGuard) -> None:
+def test_after_the_share_falls_the_hold_lasts_for_others_to_come_back(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     fallen = guard.judge(100, Census(100, 19, 10))
     assert fallen.hold
@@ -108,7 +108,7 @@ def test_when_the_share_falls_the_others_have_their_time_to_come_back_too(guard:
     assert not calm.limited
 
 
-def test_a_share_that_rises_again_goes_on_with_the_same_hold(guard: ExpiryGuard) -> None:
+def test_if_the_share_rises_again_the_same_hold_continues(guard: ExpiryGuard) -> None:
     guard.judge(0, Census(100, 30, 10))
     guard.judge(100, Census(100, 19, 10))
     assert guard.judge(250, Census(100, 30, 10)).until == 600
@@ -141,7 +141,7 @@ def test_without_an_order_no_hold_lasts_longer_than_its_time(history: list[tuple
 
 @given(looks)
 @settings(deadline=None)
-def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
+def test_expiries_are_held_or_limited_above_the_share_and_right_after_it(
     history: list[tuple[float, int, int]],
 ) -> None:
     guard, now, over_at = ExpiryGuard(RULES), 0.0, float("-inf")
@@ -158,7 +158,7 @@ def test_nobody_is_let_go_at_full_rate_above_the_share_or_right_after_it(
 
 @given(looks)
 @settings(deadline=None)
-def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longer_in_all(
+def test_holds_last_no_longer_in_all_than_one_until_none_was_needed_for_as_long(
     history: list[tuple[float, int, int]],
 ) -> None:
     guard, now, held_s, free_s = ExpiryGuard(RULES), 0.0, 0.0, 0.0
@@ -173,7 +173,7 @@ def test_between_two_times_without_a_hold_for_its_whole_time_holds_last_no_longe
         assert held_s <= RULES.hold_s
 
 
-def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:
+def test_the_pace_allows_one_seconds_worth_at_once_and_then_the_rate() -> None:
     pace, expiries = ExpiryPace(), 0
     assert pace.allowance(0, 50, expiries) == 0
     assert pace.allowance(60, 50, expiries) == 50
@@ -182,7 +182,7 @@ def test_the_pace_is_one_second_s_worth_at_once_and_then_the_rate() -> None:
     assert pace.allowance(60.5, 50, expiries) == 25
 
 
-def test_expiries_of_other_replicas_use_the_pace_up() -> None:
+def test_expiries_of_other_replicas_count_towards_the_pace() -> None:
     pace = ExpiryPace()
     pace.allowance(0, 50, 1_000)
     assert pace.allowance(1, 50, 1_040) == 10

@@ -81,7 +81,7 @@ async def test_while_nobody_reports_nothing_is_written() -> None:
 
 
 @in_virtual_time
-async def test_an_outdated_heartbeat_renews_nobody_and_its_sender_is_told() -> None:
+async def test_an_outdated_heartbeat_renews_nothing_and_is_refused() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         reporter = await ready(simulation, registry)
@@ -96,8 +96,8 @@ async def test_an_outdated_heartbeat_renews_nobody_and_its_sender_is_told() -> N
 
 
 @in_virtual_time
-async def test_a_report_repeated_at_a_replica_that_is_behind_never_swallows_a_change() -> None:
-    """The change was acknowledged elsewhere; the report says again what it said before the change."""
+async def test_a_report_repeated_at_a_replica_that_is_behind_is_not_taken_for_a_heartbeat() -> None:
+    """Another replica acknowledged a change; the report repeats the state before that change."""
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         reporter = await ready(simulation, here.registry)
@@ -118,7 +118,7 @@ async def test_a_report_repeated_at_a_replica_that_is_behind_never_swallows_a_ch
 
 
 @in_virtual_time
-async def test_a_replica_that_stays_behind_says_unavailable_instead_of_swallowing() -> None:
+async def test_a_replica_that_stays_behind_answers_reports_with_unavailable() -> None:
     async with Simulation() as simulation:
         here = await simulation.start_replica()
         reporter = await ready(simulation, here.registry)
@@ -143,7 +143,7 @@ async def test_a_heartbeat_that_waits_while_another_reporter_takes_over_is_refus
 
 
 @in_virtual_time
-async def test_the_heartbeat_of_a_revision_that_another_one_replaces_is_written_when_the_record_changed() -> None:
+async def test_a_heartbeat_of_the_old_revision_survives_changes_by_the_new_one() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         made = instance("a", revisions=("r1", "r2"))
@@ -161,8 +161,8 @@ async def test_the_heartbeat_of_a_revision_that_another_one_replaces_is_written_
 
 
 @in_virtual_time
-async def test_the_very_same_report_sent_again_renews_whatever_comes_between() -> None:
-    """An agent that counts only its changes: HQ must not write what is stored already, for that would renew nobody."""
+async def test_an_identical_report_renews_its_revision_whatever_came_in_between() -> None:
+    """An agent may count only its changes: writing the stored report once more would not renew its deadline."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         made = instance("a", revisions=("r1", "r2"))

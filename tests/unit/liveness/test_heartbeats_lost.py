@@ -18,8 +18,8 @@ from tests.support.virtual_time import in_virtual_time
 
 
 @in_virtual_time
-async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
-    """Their agents have reported elsewhere or fallen silent: a heartbeat sent now would look newer than it is."""
+async def test_heartbeats_of_callers_that_left_are_not_flushed() -> None:
+    """Their agents reported elsewhere or fell silent: a heartbeat sent now would look newer than it is."""
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         heartbeats = running.registry.replica.heartbeats
@@ -35,7 +35,7 @@ async def test_callers_who_left_while_they_waited_are_not_flushed() -> None:
 
 
 class SlowMember(MemoryStore):
-    """A store whose first batch of heartbeats lies with a slow member: it is not answered, and arrives when told."""
+    """A store that does not answer the first batch of heartbeats; the batch takes place once `deliver` is set."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -54,7 +54,7 @@ class SlowMember(MemoryStore):
 
 
 @in_virtual_time
-async def test_a_batch_without_an_answer_never_arrives_after_the_replica_went_on() -> None:
+async def test_an_unanswered_batch_never_arrives_after_a_later_one() -> None:
     async with Simulation() as simulation:
         simulation.store = store = SlowMember()
         registry = (await simulation.start_replica()).registry
@@ -92,7 +92,7 @@ async def test_while_the_store_does_not_answer_heartbeats_fail_at_once_and_none_
 
 
 @in_virtual_time
-async def test_heartbeats_of_another_epoch_are_not_sent_for_their_versions_mean_nothing_there() -> None:
+async def test_heartbeats_of_an_old_epoch_are_not_sent_into_a_new_one() -> None:
     async with Simulation() as simulation:
         running = await simulation.start_replica()
         replica = running.registry.replica
@@ -108,7 +108,7 @@ async def test_heartbeats_of_another_epoch_are_not_sent_for_their_versions_mean_
 
 
 @in_virtual_time
-async def test_draining_waits_for_what_was_sent_and_for_nothing_else() -> None:
+async def test_draining_waits_only_for_heartbeats_that_were_sent() -> None:
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await ready(simulation, simulation.any_registry())
@@ -121,7 +121,7 @@ async def test_draining_waits_for_what_was_sent_and_for_nothing_else() -> None:
 
 
 @in_virtual_time
-async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_it() -> None:
+async def test_an_unreadable_batch_is_in_quarantine_until_the_next_one() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         reporter = await ready(simulation, registry)
@@ -135,7 +135,7 @@ async def test_a_batch_that_cannot_be_read_is_set_aside_and_the_next_one_clears_
 
 @in_virtual_time
 async def test_a_heartbeat_and_a_later_change_in_one_message_of_the_watch_are_taken_in_order() -> None:
-    """A catch-up brings many versions at once. The heartbeat was current when stored, and its sender was told so."""
+    """A catch-up brings many versions at once; the heartbeat was current when stored, and acknowledged."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         replica = registry.replica

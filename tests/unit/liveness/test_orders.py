@@ -43,7 +43,7 @@ def suspension(since_ms: int, duration_ms: int = HOUR_MS) -> bytes:
     ("kind", "order"),
     [(1, GuardCommand.RELEASE), (2, GuardCommand.FORCE), (0, GuardCommand.NONE), (9, GuardCommand.NONE)],
 )
-def test_a_word_to_the_guard_holds_for_its_time(
+def test_an_order_to_the_guard_holds_for_its_time(
     clock: ManualClock, orders: Orders, kind: int, order: GuardCommand
 ) -> None:
     orders.take("guard", guard_order(kind, clock.wall_ms()), live=True)
@@ -90,7 +90,7 @@ def test_an_order_long_over_when_found_at_start_does_not_hold(clock: ManualClock
     assert orders.suspensions() == []
 
 
-def test_a_word_of_a_kind_that_is_not_known_is_told_as_no_other_one(clock: ManualClock, orders: Orders) -> None:
+def test_an_order_of_an_unknown_kind_is_not_shown_as_a_known_one(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(9, clock.wall_ms()), live=True)
     assert orders.guard() is None
     assert orders.names() == ["guard"]
@@ -107,7 +107,7 @@ def test_an_order_found_in_a_compacted_gap_holds_for_what_is_left_of_it() -> Non
     assert orders.order() is GuardCommand.NONE
 
 
-def test_a_later_word_replaces_an_earlier_one_and_a_deletion_ends_it(clock: ManualClock, orders: Orders) -> None:
+def test_a_later_order_replaces_an_earlier_one_and_a_deletion_ends_it(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
     orders.take("guard", guard_order(1, clock.wall_ms()), live=True)
     assert orders.order() is GuardCommand.RELEASE
@@ -115,7 +115,7 @@ def test_a_later_word_replaces_an_earlier_one_and_a_deletion_ends_it(clock: Manu
     assert orders.order() is GuardCommand.NONE
 
 
-def test_each_node_is_suspended_for_itself(clock: ManualClock, orders: Orders) -> None:
+def test_each_node_is_suspended_separately(clock: ManualClock, orders: Orders) -> None:
     orders.take("suspend/n2", suspension(clock.wall_ms()), live=True)
     orders.take("suspend/n1", suspension(clock.wall_ms(), 2 * HOUR_MS), live=True)
     assert [s.node for s in orders.suspensions()] == ["n1", "n2"]
@@ -133,7 +133,7 @@ def test_who_why_and_when_are_kept_for_display(clock: ManualClock, orders: Order
     assert (found.by, found.reason, found.since_ms, found.until_ms) == ("ann", "disk", 123, 579)
 
 
-def test_another_history_has_other_orders(clock: ManualClock, orders: Orders) -> None:
+def test_a_new_history_of_the_store_begins_without_orders(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
     orders.take("suspend/n1", suspension(clock.wall_ms()), live=True)
     orders.reset()
@@ -141,15 +141,15 @@ def test_another_history_has_other_orders(clock: ManualClock, orders: Orders) ->
     assert orders.suspensions() == []
 
 
-def test_what_nobody_understands_is_ignored_or_told(orders: Orders) -> None:
+def test_unknown_keys_are_ignored_and_undecodable_orders_refused(orders: Orders) -> None:
     orders.take("elsewhere/x", b"whatever", live=True)
     with pytest.raises(DecodeError):
         orders.take("guard", b"\xff", live=True)
     assert orders.order() is GuardCommand.NONE
 
 
-def test_every_record_that_was_taken_is_named_until_it_is_deleted(clock: ManualClock, orders: Orders) -> None:
-    """A listing after a gap finds out by these names which orders were deleted meanwhile."""
+def test_the_key_of_every_order_is_listed_until_its_record_is_deleted(clock: ManualClock, orders: Orders) -> None:
+    """After a gap, these keys show which orders were deleted meanwhile."""
     orders.take("guard", guard_order(2, clock.wall_ms()), live=True)
     orders.take("suspend/n1", suspension(clock.wall_ms()), live=True)
     clock.advance(10_000)
@@ -160,8 +160,8 @@ def test_every_record_that_was_taken_is_named_until_it_is_deleted(clock: ManualC
 
 
 @pytest.mark.parametrize("since_ms", [-(1 << 63), (1 << 63) - 1])
-def test_times_that_no_calendar_has_can_be_told_all_the_same(orders: Orders, since_ms: int) -> None:
-    """Every answer about an instance tells the guard's order: one that somebody wrote by hand must not spoil them."""
+def test_orders_with_times_out_of_range_can_still_be_shown(orders: Orders, since_ms: int) -> None:
+    """Every answer about an instance shows the guard's order: one written by hand must not make them fail."""
     orders.take("guard", guard_order(2, since_ms), live=True)
     orders.take("suspend/n1", suspension(since_ms), live=True)
     for order in (orders.guard(), orders.suspension("n1")):

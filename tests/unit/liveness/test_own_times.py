@@ -56,7 +56,7 @@ async def started(simulation: Simulation) -> Registry:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_each_is_judged_by_what_its_reporter_was_given() -> None:
+async def test_each_instance_is_judged_by_the_times_its_agent_was_given() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         for name, interval_s, timeout_s in (("short", 20, 60), ("long", 1_800, 7_200)):
@@ -92,7 +92,7 @@ async def test_an_agent_is_told_its_own_times_when_it_begins_and_with_each_repor
 
 
 @in_virtual_time
-async def test_a_change_is_brought_in_by_the_next_heartbeat_and_news_is_taken_first() -> None:
+async def test_changed_times_take_effect_at_the_next_heartbeat_and_news_is_taken_first() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         reporter = await ready(simulation, instance("a"))
@@ -131,7 +131,7 @@ async def test_own_times_outlive_a_restart_of_hq() -> None:
 
 
 @in_virtual_time
-async def test_a_hold_of_the_guard_delays_each_by_at_most_its_own_timeout() -> None:
+async def test_a_hold_of_the_guard_delays_each_expiry_by_at_most_its_own_timeout() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         for number in range(30):
@@ -145,7 +145,7 @@ async def test_a_hold_of_the_guard_delays_each_by_at_most_its_own_timeout() -> N
 
 
 @in_virtual_time
-async def test_they_are_refused_while_a_replica_does_not_say_that_it_knows_them() -> None:
+async def test_own_times_are_refused_while_a_replica_may_not_know_them() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         registry.replica.events.peers["replica-old"] = simulation.now
@@ -156,7 +156,7 @@ async def test_they_are_refused_while_a_replica_does_not_say_that_it_knows_them(
 
 
 @in_virtual_time
-async def test_an_installation_has_sixteen_different_settings_at_most() -> None:
+async def test_an_installation_has_at_most_sixteen_different_pairs_of_times() -> None:
     async with Simulation() as simulation:
         await started(simulation)
         for number in range(16):
@@ -188,7 +188,7 @@ def test_times_that_well_behaved_agents_could_not_keep_are_refused(
 
 
 @in_virtual_time
-async def test_a_batch_is_told_the_earliest_and_each_its_own() -> None:
+async def test_an_answer_to_a_batch_has_the_next_time_of_each_report_and_the_earliest() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         request = pb.ReportStatusesRequest()
@@ -203,7 +203,7 @@ async def test_a_batch_is_told_the_earliest_and_each_its_own() -> None:
 
 
 @in_virtual_time
-async def test_without_times_of_their_own_a_batch_is_answered_as_ever() -> None:
+async def test_without_own_times_a_batch_gets_one_common_time() -> None:
     async with Simulation() as simulation:
         registry = await started(simulation)
         request = pb.ReportStatusesRequest(report=[(await ready(simulation, instance("default"))).request()])

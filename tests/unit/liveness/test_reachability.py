@@ -13,7 +13,7 @@ FRESH_S = 5.5
 
 
 class World:
-    """A clock, deadlines, and proofs that the test gives."""
+    """A clock, deadlines, and proofs of freshness that the test gives."""
 
     def __init__(self) -> None:
         self.clock = ManualClock()
@@ -35,7 +35,7 @@ class World:
         return self.presence.look(self.clock.now())
 
     def pass_time(self, seconds: float) -> None:
-        """With a proof every 3 s and a look every second."""
+        """Advance the clock, with a proof every 3 s and a look every second."""
         for n in range(round(seconds)):
             self.clock.advance(1)
             if n % 3 == 0:
@@ -55,7 +55,7 @@ def world() -> World:
     return world
 
 
-def test_before_the_first_proof_nothing_is_judged_however_long_it_takes(world: World) -> None:
+def test_nothing_is_judged_before_the_first_proof(world: World) -> None:
     for _ in range(100):
         world.clock.advance(100)
         assert not world.look()
@@ -71,7 +71,7 @@ def test_regular_proofs_are_no_gap(world: World) -> None:
     assert world.silence_s() == pytest.approx(3_600)
 
 
-def test_a_gap_counts_from_the_last_proof_to_the_look_that_finds_it_over(world: World) -> None:
+def test_a_gap_lasts_from_the_last_proof_to_the_look_that_finds_a_new_one(world: World) -> None:
     world.prove()
     world.pass_time(100)  # the last proof is as old as the look
     looks = []
@@ -85,7 +85,7 @@ def test_a_gap_counts_from_the_last_proof_to_the_look_that_finds_it_over(world: 
     assert world.silence_s() == pytest.approx(100)
 
 
-def test_silence_stands_still_as_soon_as_the_gap_is_noticed(world: World) -> None:
+def test_silence_does_not_grow_once_a_gap_is_noticed(world: World) -> None:
     world.prove()
     world.pass_time(100)
     world.clock.advance(1_000)
@@ -141,7 +141,7 @@ def test_an_outage_with_flickering_proofs_is_one_gap_for_each_break(world: World
     assert world.silence_s() == pytest.approx(10)
 
 
-def test_a_new_start_forgets_the_gap_before_it_for_a_full_timeout_covers_it(world: World) -> None:
+def test_a_new_start_gives_a_full_timeout_and_forgets_the_gap_before_it(world: World) -> None:
     world.prove()
     world.pass_time(10)
     world.clock.advance(100)
@@ -154,7 +154,7 @@ def test_a_new_start_forgets_the_gap_before_it_for_a_full_timeout_covers_it(worl
     assert world.presence.gaps == 0
 
 
-def test_while_reports_cannot_be_stored_hq_is_away_however_fresh_its_memory(world: World) -> None:
+def test_while_reports_cannot_be_stored_hq_is_away_even_with_fresh_memory(world: World) -> None:
     world.prove()
     world.pass_time(100)
     world.deaf = True
@@ -168,7 +168,7 @@ def test_while_reports_cannot_be_stored_hq_is_away_however_fresh_its_memory(worl
     assert 99 <= world.silence_s() <= 101
 
 
-def test_a_pause_uses_up_nothing_of_what_a_shut_door_may_excuse(world: World) -> None:
+def test_a_pause_of_the_process_does_not_use_up_what_a_shut_door_may_excuse(world: World) -> None:
     door = world.presence.door
     door.probed_at = world.clock.now()
     world.prove()

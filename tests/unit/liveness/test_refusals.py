@@ -32,7 +32,7 @@ def test_a_replica_that_has_not_read_anything_names_the_nodes_whose_reports_it_r
     assert refusals.counted == {"NOT_LOADED": 1, "OVERLOADED": 1}
 
 
-def test_without_identities_a_report_that_was_not_read_is_one_of_the_nodes_at_that_address(refusals: Refusals) -> None:
+def test_without_identities_an_unread_report_may_be_of_any_node_at_its_address(refusals: Refusals) -> None:
     for node in ("n1", "n2", "n1"):
         refusals.heard_from("10.0.0.1", node)
     refusals.heard_from("10.0.0.2", "n3")
@@ -40,7 +40,7 @@ def test_without_identities_a_report_that_was_not_read_is_one_of_the_nodes_at_th
     assert refusals.nodes_of("10.0.0.9") == []
 
 
-def test_behind_one_address_with_very_many_nodes_only_some_are_remembered(refusals: Refusals) -> None:
+def test_a_bounded_number_of_nodes_behind_one_address_is_remembered(refusals: Refusals) -> None:
     for number in range(1_000):
         refusals.heard_from("10.0.0.1", f"n{number}")
     assert len(refusals.nodes_of("10.0.0.1")) == 64

@@ -31,7 +31,7 @@ TIMEOUT_S, LATE_S = 600.0, 20.0
 
 
 def hang(running: Running) -> None:
-    """Its reports are not answered in time, say because too much waits for the store."""
+    """Make the replica answer no report in time, as if too many waited for the store."""
 
     async def take(report: pb.ReportStatusRequest, deadline: float, field: str) -> None:
         await asyncio.sleep(60)
@@ -41,7 +41,7 @@ def hang(running: Running) -> None:
 
 @pytest.mark.parametrize("patience_s", [10.0, 1.0])
 @in_virtual_time
-async def test_a_caller_that_hangs_up_at_its_deadline_was_refused_and_one_that_does_before_was_not(
+async def test_only_a_caller_that_waits_until_its_deadline_counts_as_refused(
     patience_s: float,
 ) -> None:
     async with Simulation() as simulation:
@@ -70,8 +70,8 @@ async def test_a_caller_that_hangs_up_at_its_deadline_was_refused_and_one_that_d
 
 @pytest.mark.long
 @in_virtual_time
-async def test_heartbeats_without_an_answer_hold_expiries_up_no_longer_than_the_door_may() -> None:
-    """Each batch takes seconds to fail; expiries wait for none of them any more."""
+async def test_unanswered_heartbeats_delay_expiries_no_longer_than_the_door_may() -> None:
+    """Each batch takes seconds to fail; expiries do not wait for it."""
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(120, 2)  # too few nodes for the guard
@@ -109,8 +109,8 @@ def test_a_replica_that_has_listed_and_still_replays_names_the_nodes_whose_repor
     assert refusals.take_news() == ([], ["n1"])
 
 
-def test_names_that_no_node_can_have_are_not_kept_and_not_told() -> None:
-    """Somebody who sends a megabyte of them would keep the record of all others out of the store."""
+def test_impossible_names_of_nodes_are_not_kept_or_passed_on() -> None:
+    """Otherwise a name of a megabyte would keep the replica's record out of the store."""
     refusals, rubbish = refusals_over(Feed()), "x" * 1_000_000
     refusals.heard_from("10.0.0.1", rubbish)
     refusals.report(pb.ReportStatusRequest(instance_id="a", node=rubbish), "NOT_LOADED")
@@ -129,7 +129,7 @@ def test_a_record_that_cannot_be_read_leaves_quarantine_when_it_is_deleted(kind:
 
 
 @in_virtual_time
-async def test_a_listener_that_nobody_ever_got_into_is_shut() -> None:
+async def test_the_door_is_shut_if_its_listener_never_admitted_a_call() -> None:
     replica = Replica(ReplicaConfig(), MemoryStore(), VirtualClock(), random.Random(1))
     door = replica.liveness.reachability.door
     full = Admission(Limits(max_calls=0), replica.clock)

@@ -37,7 +37,7 @@ AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false expi
 TIMEOUT_S = 600.0
 LATE_S = 20.0  # a sweep, a flush, and what a refusal takes to be known elsewhere
 
-# For a reason of HQ's own. What is in neither table fails `test_every_refusal_is_on_a_list`.
+# For a reason of HQ's own. What is in neither table fails `test_every_kind_of_refusal_is_classified`.
 OURS: dict[type[ServiceError], ServiceError] = {
     ServiceError: ServiceError("internal error"),
     OutcomeUnknown: OutcomeUnknown("nobody knows"),
@@ -76,8 +76,8 @@ def every_refusal(kind: type[ServiceError] = ServiceError) -> Iterator[type[Serv
         yield from every_refusal(narrower)
 
 
-def test_every_refusal_is_on_a_list() -> None:
-    """Whoever adds one decides whether it is silence. (Gateways take no reports.)"""
+def test_every_kind_of_refusal_is_classified() -> None:
+    """Who adds a kind must decide whether agents that get it are excused. (Gateways take no reports.)"""
     for package in (serving, hq):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
@@ -127,7 +127,7 @@ def reason_of(simulation: Simulation, key: RevisionKey) -> str:
     [StoreUnavailable, *(pytest.param(kind, marks=pytest.mark.long) for kind in OURS if kind is not StoreUnavailable)],
     ids=lambda kind: kind.__name__,
 )
-def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind: type[ServiceError]) -> None:
+def test_refused_agents_that_keep_trying_expire_after_two_timeouts_with_the_reason(kind: type[ServiceError]) -> None:
     async def scene(simulation: Simulation) -> None:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}
         refusing = Refusing(simulation.replicas[0], OURS[kind])
@@ -144,7 +144,7 @@ def test_agents_that_keep_trying_expire_after_two_timeouts_and_it_says_why(kind:
 
 
 @pytest.mark.parametrize("limit", ["max_calls_per_peer", "max_calls_per_peer_s", "max_bodies_bytes_per_peer"])
-def test_what_a_caller_alone_exceeded_is_its_own_fault(limit: str) -> None:
+def test_an_agent_over_a_limit_of_its_own_is_not_excused(limit: str) -> None:
     async def scene(simulation: Simulation) -> None:
         refused_at = {agent.key: agent.last_report for agent in simulation.agents}
         Refusing(simulation.replicas[0], Overloaded("too many", limit=limit))
@@ -167,7 +167,7 @@ def test_a_replica_that_goes_away_excuses_nobody() -> None:
 
 
 @pytest.mark.long
-def test_a_refusal_of_a_while_expires_nobody_and_leaves_nothing_behind() -> None:
+def test_a_temporary_refusal_expires_nobody_and_leaves_nothing_behind() -> None:
     async def scene(simulation: Simulation) -> None:
         refusing = Refusing(simulation.replicas[0], OURS[Overloaded])
         await asyncio.sleep(1.5 * TIMEOUT_S)
@@ -332,7 +332,7 @@ def refuse_heartbeats(simulation: Simulation, error: Exception) -> Callable[[], 
 
 
 def _bind(agent: Agent, running: Running) -> None:
-    """The agent reaches this replica only."""
+    """Let the agent reach this replica only."""
 
     class Bound:
         """The simulation, as this agent sees it."""

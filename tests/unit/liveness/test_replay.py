@@ -24,7 +24,7 @@ def stage() -> CacheAndTracker:
 
 
 def record(epoch: str = EPOCH, at: int = AT, uid: int = 7) -> storage_pb2.SilenceRecord:
-    """The agent has been silent for 300 s, and its revision r1 for 200 s more."""
+    """A record in which the agent has been silent for 300 s, and its revision r1 for 500 s."""
     heard_ms = [PRESENCE_MS - 300_000, PRESENCE_MS - 500_000]
     return storage_pb2.SilenceRecord(
         epoch=epoch, at=at, revision=["r1"], uid=[uid, uid], of=[0, 1], heard_ms=heard_ms, refused_ms=[0, 0]
@@ -45,11 +45,11 @@ def replay_from(version: int) -> Replay:
 ALL = [(R1, Silence(500)), ("a", Silence(300))]
 
 
-def test_who_was_not_heard_since_goes_on(stage: CacheAndTracker) -> None:
+def test_the_silence_of_an_agent_not_heard_since_the_record_goes_on(stage: CacheAndTracker) -> None:
     assert carried(stage, replay_from(AT), record()) == ALL
 
 
-def test_a_replay_that_began_after_the_record_cannot_tell(stage: CacheAndTracker) -> None:
+def test_a_replay_that_began_after_the_record_carries_nothing(stage: CacheAndTracker) -> None:
     assert carried(stage, replay_from(AT + 1), record()) == []
 
 
@@ -57,7 +57,7 @@ def test_a_record_of_another_epoch_or_uid_says_nothing(stage: CacheAndTracker) -
     assert carried(stage, replay_from(AT), record(epoch="e0"), record(uid=8)) == []
 
 
-def test_a_report_that_the_record_may_not_know_counts(stage: CacheAndTracker) -> None:
+def test_a_report_newer_than_the_record_ends_the_silence(stage: CacheAndTracker) -> None:
     replay = replay_from(AT - 5)
     replay.version = AT
     replay.record_report(stage.entry(), stage.entry().marks[0])
@@ -67,20 +67,20 @@ def test_a_report_that_the_record_may_not_know_counts(stage: CacheAndTracker) ->
     assert carried(stage, replay, record()) == []
 
 
-def test_planned_work_since_leaves_nothing(stage: CacheAndTracker) -> None:
+def test_after_planned_work_since_the_record_no_silence_is_carried(stage: CacheAndTracker) -> None:
     replay = replay_from(AT)
     replay.version = AT + 1
     replay.record_order("n1")
     assert carried(stage, replay, record()) == []
 
 
-def test_broken_columns_are_not_read(stage: CacheAndTracker) -> None:
+def test_a_record_with_inconsistent_columns_is_not_read(stage: CacheAndTracker) -> None:
     broken = record()
     broken.of[0], broken.refused_ms[:] = 9, [0]
     assert carried(stage, replay_from(AT), broken) == []
 
 
-def test_there_is_an_interval_and_a_retry_of_uninterrupted_presence_whatever_was_carried() -> None:
+def test_before_an_expiry_hq_is_present_for_an_interval_and_a_retry_without_a_gap() -> None:
     times = LivenessTimes()
     deadlines = Deadlines[RevisionKey](times)
     deadlines.start([R1], 1_000.0, "started", {R1: Silence(5_000)})
@@ -92,7 +92,7 @@ def test_there_is_an_interval_and_a_retry_of_uninterrupted_presence_whatever_was
     assert list(deadlines.expired_keys(1_252 + times.grace_s + times.flush_s)) == [R1]
 
 
-def test_after_that_chance_gaps_postpone_as_ever() -> None:
+def test_after_that_presence_gaps_do_not_postpone_for_ever() -> None:
     times = LivenessTimes()
     deadlines = Deadlines[RevisionKey](times)
     deadlines.start([R1], 0.0, "started", {R1: Silence(200)})
@@ -103,7 +103,7 @@ def test_after_that_chance_gaps_postpone_as_ever() -> None:
         now += 6
 
 
-def test_what_refusals_used_up_is_carried_too() -> None:
+def test_silence_during_refusals_is_carried_over_too() -> None:
     times = LivenessTimes()
     before, after = Deadlines[RevisionKey](times), Deadlines[RevisionKey](times)
     before.record_contact(R1, 0.0)
@@ -119,7 +119,7 @@ def test_what_refusals_used_up_is_carried_too() -> None:
 
 
 @pytest.mark.parametrize("used_s", [100, 600])
-def test_no_start_renews_a_hold(used_s: int) -> None:
+def test_a_restart_does_not_renew_a_hold(used_s: int) -> None:
     before, after = ExpiryGuard(GuardRules()), ExpiryGuard(GuardRules())
     for now in range(0, used_s + 1, 10):
         before.judge(float(now), OVER)
@@ -133,7 +133,7 @@ def test_no_start_renews_a_hold(used_s: int) -> None:
     assert not after.judge(9_000.0 + left_s + 2, OVER).hold, "nor does a short calm"
 
 
-def test_a_guard_that_used_nothing_has_nothing_to_carry() -> None:
+def test_a_guard_that_never_held_carries_nothing_over() -> None:
     guard = ExpiryGuard(GuardRules())
     guard.judge(0.0, CALM)
     assert guard.use(0.0) is None

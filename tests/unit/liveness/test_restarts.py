@@ -23,7 +23,7 @@ async def restart(simulation: Simulation, down_s: float = 1.0) -> Running:
 
 
 @pytest.mark.parametrize("down_s", [1.0, 3_000.0])
-def test_replicas_that_restart_every_nine_minutes_expire_who_is_silent_and_nobody_else(down_s: float) -> None:
+def test_replicas_that_restart_every_nine_minutes_expire_only_the_silent_agent(down_s: float) -> None:
     async def main() -> tuple[Simulation, float, float]:
         async with Simulation(compact_every_s=300.0) as simulation:
             await simulation.start_replica()
@@ -51,7 +51,7 @@ def test_replicas_that_restart_every_nine_minutes_expire_who_is_silent_and_nobod
 
 @pytest.mark.long
 @in_virtual_time
-async def test_lives_that_are_hardly_longer_than_an_interval_and_a_retry_expire_the_dead_too() -> None:
+async def test_replicas_that_live_hardly_longer_than_an_interval_and_a_retry_expire_the_dead() -> None:
     async with Simulation(compact_every_s=300.0) as simulation:
         await simulation.start_replica()
         await simulation.add_agents(8, 3)
@@ -65,7 +65,7 @@ async def test_lives_that_are_hardly_longer_than_an_interval_and_a_retry_expire_
 
 
 @in_virtual_time
-async def test_time_without_hq_is_nobodys_silence() -> None:
+async def test_time_without_hq_does_not_count_as_silence() -> None:
     async with Simulation(compact_every_s=300.0) as simulation:
         await simulation.start_replica()
         await simulation.add_agents(8, 3)
@@ -94,7 +94,7 @@ async def test_a_start_goes_on_with_the_hold_of_the_guard() -> None:
 
 
 @in_virtual_time
-async def test_a_start_goes_on_with_what_the_door_has_used_up() -> None:
+async def test_a_start_remembers_how_much_the_door_has_excused() -> None:
     async with Simulation(compact_every_s=300.0) as simulation:
         running = await simulation.start_replica()
         await simulation.add_agents(4, 3)
@@ -105,8 +105,8 @@ async def test_a_start_goes_on_with_what_the_door_has_used_up() -> None:
 
 
 @in_virtual_time
-async def test_what_is_heard_in_the_replay_counts() -> None:
-    """The agent reports, and the replica ends before its record says so."""
+async def test_a_report_heard_in_the_replay_counts() -> None:
+    """The agent reports, and the replica ends before its record of silences includes that."""
     async with Simulation(compact_every_s=300.0) as simulation:
         running = await simulation.start_replica()
         await simulation.add_agents(4, 3)
@@ -160,7 +160,7 @@ async def test_nothing_is_stored_while_nobody_is_silent() -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 6))])
-def test_in_any_history_of_short_lives_only_the_silent_expire_and_all_of_them(seed: int) -> None:
+def test_under_any_short_lives_exactly_the_silent_agents_expire(seed: int) -> None:
     async def main() -> Simulation:
         async with Simulation(seed, compact_every_s=300.0) as simulation:
             rng = simulation.rng

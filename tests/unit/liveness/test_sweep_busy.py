@@ -40,7 +40,7 @@ class FarStore(FaultyStore):
 
 
 class _Far:
-    """Every batch comes so much later, whatever comes before it."""
+    """A watch in which every batch comes `late_s` later."""
 
     def __init__(self, stream: WatchStream, late_s: float) -> None:
         self._stream, self._late_s = stream, late_s
@@ -73,7 +73,7 @@ async def write_batches(simulation: Simulation, store: MemoryStore, a_second: fl
 
 
 async def until_due(simulation: Simulation, agent: Agent) -> float:
-    """Return soon before the deadline; it is returned."""
+    """Wait until 2 s before the agent's deadline; return the deadline."""
     due_s = agent.last_report + TIMEOUT_S + LivenessTimes().flush_s
     await asyncio.sleep(due_s - 2 - simulation.now)
     return due_s
@@ -99,8 +99,8 @@ async def test_240_batches_a_second_30_ms_away_make_an_expiry_hardly_later(silen
 
 @pytest.mark.long
 @in_virtual_time
-async def test_many_fall_with_one_knock() -> None:
-    """Knocks are as far apart as batches of heartbeats: a fifth of 200,000 revisions would take minutes."""
+async def test_many_revisions_expire_after_one_knock() -> None:
+    """With a knock for each, a fifth of 200,000 revisions would take minutes: knocks are as rare as batches."""
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(600, 2)  # too few nodes for the guard
@@ -129,7 +129,7 @@ async def one_voided() -> AsyncIterator[tuple[Simulation, Agent, Expiries]]:
 
 
 @in_virtual_time
-async def test_the_first_step_says_nothing_and_hears_nothing() -> None:
+async def test_the_first_step_changes_neither_readiness_nor_silence() -> None:
     async with one_voided() as (simulation, agent, _):
         for running in simulation.replicas:
             replica = running.registry.replica
@@ -157,7 +157,7 @@ async def test_a_report_after_the_first_step_prevents_the_second() -> None:
 
 
 @in_virtual_time
-async def test_the_report_that_was_voided_is_heard_when_it_comes_again() -> None:
+async def test_a_voided_report_counts_when_it_is_sent_again() -> None:
     """With its old sequence: an agent whose answer was lost repeats it."""
     async with one_voided() as (simulation, agent, _):
         agent._sequence -= 1

@@ -29,7 +29,7 @@ NAMES = k.HqKeys()
 
 
 def between_look_and_write(expiries: Expiries, happens: Callable[[], Awaitable[object]]) -> None:
-    """Let something happen after an expiry was made and before it is stored."""
+    """Run `happens` after an expiry was made and before it is stored."""
     commit = expiries._commit
 
     async def after_it(*expiry: Any) -> ExpiryOutcome:
@@ -77,8 +77,8 @@ async def test_an_expiry_tells_who_heard_it_last_when_and_who_decided_at_which_v
 
 
 @in_virtual_time
-async def test_a_status_record_that_cannot_be_read_keeps_no_lie_alive() -> None:
-    """Its last good state is served; when its agent is silent it is not ready, and the record is good again."""
+async def test_the_instance_of_an_unreadable_status_record_expires_all_the_same() -> None:
+    """Its last good state is served until its agent is silent; the expiry also writes a good record."""
     async with Simulation() as simulation:
         await simulation.start_replica()
         await simulation.add_agents(2, 2)
@@ -113,7 +113,7 @@ async def test_a_status_record_that_cannot_be_read_is_written_anew_by_its_agents
 
 
 @pytest.mark.parametrize("absurd", [-(1 << 63), 1 << 62])
-def test_times_that_no_calendar_has_stop_no_replica_and_the_silent_are_expired(absurd: int) -> None:
+def test_times_out_of_range_do_not_stop_a_replica_from_expiring_the_silent(absurd: int) -> None:
     @in_virtual_time
     async def play() -> None:
         async with Simulation() as simulation:
@@ -171,9 +171,7 @@ async def test_a_report_that_comes_between_the_look_and_the_write_prevents_the_e
 
 
 @in_virtual_time
-async def test_heartbeats_of_others_between_every_look_and_write_make_it_look_again_twice_and_delay_it_no_more() -> (
-    None
-):
+async def test_heartbeats_of_others_make_an_expiry_look_again_at_most_twice() -> None:
     async with Simulation(timeout_s=60, interval_s=18) as simulation:
         replica = (await simulation.start_replica()).registry.replica
         await simulation.add_agents(2, 1)
@@ -286,7 +284,7 @@ async def test_an_expiry_that_the_store_refuses_does_not_stand_in_the_way_of_oth
 
 
 async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
-    """Report as much as is taken; return what was too much."""
+    """Report at the largest size that is accepted; return the sizes that were refused."""
     refused = list[int]()
     for size in (60_000, 20_000, 7_000, 2_000, 700, 200, 0):
         report = agent.request()
@@ -302,7 +300,7 @@ async def refused_sizes(agent: Reporter, registry: Registry) -> list[int]:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_whatever_agents_report_their_silence_can_be_told() -> None:
+async def test_whatever_agents_report_their_expiry_can_be_stored() -> None:
     """A status record has to fit into a transaction of the store, after an expiry too."""
     async with Simulation(guard_share=1.0) as simulation:
         registry = (await simulation.start_replica()).registry

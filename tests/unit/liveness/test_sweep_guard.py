@@ -82,7 +82,7 @@ def test_an_agent_that_returns_while_the_guard_holds_stays_ready() -> None:
 
 
 @pytest.mark.long
-def test_a_release_lets_them_go_at_their_deadline() -> None:
+def test_after_a_release_silent_agents_expire_at_their_deadline() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation, replicas=3)
@@ -114,7 +114,7 @@ def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
 
 
 @pytest.mark.long
-def test_an_order_acknowledged_before_a_sweep_knocks_is_obeyed_by_that_sweep() -> None:
+def test_a_sweep_obeys_an_order_acknowledged_before_its_knock() -> None:
     """Also if it comes between the first look and the knock: the sweep looks again."""
 
     async def main() -> None:
@@ -158,7 +158,7 @@ def test_an_order_shows_before_the_next_sweep_and_so_does_its_end() -> None:
 
 
 @pytest.mark.long
-def test_planned_work_on_nodes_is_no_silence_and_no_reason_to_hold_others() -> None:
+def test_agents_under_planned_work_do_not_expire_and_do_not_make_the_guard_hold() -> None:
     async def main() -> None:
         async with Simulation() as simulation:
             await settled(simulation, replicas=2)
@@ -211,7 +211,7 @@ def test_instances_that_are_deleted_are_no_reason_to_hold() -> None:
 
 
 @pytest.mark.long
-def test_after_a_hold_three_replicas_together_expire_no_faster_than_one_may() -> None:
+def test_after_a_hold_three_replicas_together_keep_to_the_rate_of_one() -> None:
     async def main() -> None:
         async with Simulation(timeout_s=60, interval_s=18) as simulation:
             await settled(simulation, replicas=3, agents=320, nodes=10)

@@ -69,7 +69,7 @@ def check(simulation: Simulation) -> None:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 5))])
-def test_in_any_history_only_the_silent_are_expired_and_all_of_them(seed: int) -> None:
+def test_in_any_history_exactly_the_silent_agents_are_expired(seed: int) -> None:
     async def main() -> Simulation:
         async with Simulation(seed) as simulation:
             for _ in range(1 + seed % 3):
@@ -83,7 +83,7 @@ def test_in_any_history_only_the_silent_are_expired_and_all_of_them(seed: int) -
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.long) for seed in range(1, 8))])
-def test_so_it_is_with_short_and_long_times_that_change_while_agents_report(seed: int) -> None:
+def test_with_changing_times_exactly_the_silent_agents_are_expired(seed: int) -> None:
     async def main() -> Simulation:
         async with Simulation(seed) as simulation:
             for _ in range(1 + seed % 3):

@@ -163,7 +163,7 @@ def test_a_clock_a_day_off_changes_nothing() -> None:
 
 
 @pytest.mark.parametrize("outage_s", [30, 1_800])
-def test_an_outage_delays_an_expiry_by_its_length_and_one_chance_at_most(
+def test_an_outage_delays_an_expiry_by_at_most_its_length_and_one_chance_to_report(
     outage_s: float,
 ) -> None:
     async def scene(simulation: Simulation) -> None:
@@ -192,7 +192,7 @@ def test_with_short_gaps_all_the_time_true_silence_is_expired_all_the_same() -> 
     assert expiry.key == simulation.agents[0].key
 
 
-def test_who_comes_back_is_ready_with_its_first_report() -> None:
+def test_an_agent_that_comes_back_is_ready_with_its_first_report() -> None:
     async def scene(simulation: Simulation) -> None:
         agent = simulation.agents[0]
         agent.fall_silent()

@@ -68,14 +68,14 @@ def test_an_expiry_of_one_revision_renews_nobody_else(stage: CacheAndTracker) ->
     assert stage.silence_s(R2) == 100
 
 
-def test_a_new_reporter_is_a_sign_of_life(stage: CacheAndTracker) -> None:
+def test_a_new_reporter_renews_the_deadline(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.clock.advance(100)
     stage.begin(R1)
     assert stage.silence_s(R1) == 0
 
 
-def test_a_heartbeat_of_what_is_not_ready_runs_no_deadline(stage: CacheAndTracker) -> None:
+def test_a_heartbeat_of_a_revision_not_ready_starts_no_deadline(stage: CacheAndTracker) -> None:
     stage.report(R1, ready=FALSE)
     stage.heartbeat(R1)
     assert stage.silence_s(R1) is None

@@ -17,7 +17,7 @@ def stage() -> CacheAndTracker:
     return stage
 
 
-def test_expiries_are_counted_whoever_wrote_them_and_for_one_timeout(stage: CacheAndTracker) -> None:
+def test_expiries_by_any_replica_are_counted_for_one_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2)
     stage.clock.advance(700)
@@ -75,7 +75,7 @@ def test_transitions_tell_newest_first_with_their_receipts(stage: CacheAndTracke
     assert len(stage.tracker.transitions(at_most=1)) == 1
 
 
-def test_a_start_gives_everyone_who_is_ready_a_full_timeout(stage: CacheAndTracker) -> None:
+def test_a_start_gives_every_ready_revision_a_full_timeout(stage: CacheAndTracker) -> None:
     stage.report(R1)
     stage.report(R2, ready=FALSE)
     stage.clock.advance(500)
@@ -131,7 +131,7 @@ def test_reports_during_planned_work_start_no_deadline_and_its_end_gives_a_full_
     assert stage.silence_s(R1) == 10
 
 
-def test_an_instance_created_under_planned_work_is_covered_too(stage: CacheAndTracker) -> None:
+def test_an_instance_created_under_planned_work_is_not_expected_to_report(stage: CacheAndTracker) -> None:
     stage.suspend("n9")
     stage.create("b", uid=8, node="n9")
     stage.report(RevisionKey("b", "r1"))

@@ -53,7 +53,9 @@ def test_a_report_seen_during_a_gap_counts_from_the_gaps_beginning(
     assert deadlines.unheard_s(A, clock.now()) == 55
 
 
-def test_time_without_hq_counts_unlike_in_what_expires(clock: ManualClock, deadlines: Deadlines[RevisionKey]) -> None:
+def test_time_without_hq_counts_here_but_not_towards_an_expiry(
+    clock: ManualClock, deadlines: Deadlines[RevisionKey]
+) -> None:
     deadlines.record_contact(A, clock.now())
     clock.advance(10)
     deadlines.gap(clock.now() - 8, clock.now(), "away")

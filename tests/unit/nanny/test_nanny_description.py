@@ -140,7 +140,7 @@ def test_a_mistake_is_explained(value: dict[str, Any], fault: str) -> None:
 
 
 @pytest.mark.parametrize(("value", "what"), [(["a"], "a list"), ({"a": "b"}, "fields")])
-def test_nobody_is_told_to_put_a_list_or_fields_in_quotes(value: object, what: str) -> None:
+def test_a_list_or_mapping_in_place_of_text_brings_no_advice_on_quotes(value: object, what: str) -> None:
     assert sorted(faults_of(engine=value, labels={"tier": value})) == [
         f"engine: must be text, not {what}",
         f"labels.tier: must be text, not {what}",
