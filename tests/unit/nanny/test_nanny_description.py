@@ -54,23 +54,23 @@ def test_engine_and_allocator_are_labels(whole: Description) -> None:
     assert whole.labels == {"engine": "demo", "allocator": "by-hand", "tier": "front", "old": None}
 
 
-def test_an_instance_is_given_the_services_amounts_and_its_own_ports(whole: Description) -> None:
+def test_an_instance_gets_the_amounts_of_its_service_and_its_own_ports(whole: Description) -> None:
     allocation = whole.placements[0].allocation
     assert allocation is not None
     assert (allocation.cpu_millicores, allocation.host) == (500, "h1")
     assert [(port.name, port.number) for port in allocation.port] == [("http", 8081)]
 
 
-def test_an_allocation_of_nothing_is_left_to_the_scheduler(whole: Description) -> None:
+def test_an_instance_without_amounts_is_left_to_the_scheduler(whole: Description) -> None:
     assert whole.placements[1].allocation is not None
     assert (whole.placements[2].allocation, whole.placements[2].node) == (None, "")
 
 
-def test_replicas_without_a_port_have_the_usual_one(whole: Description) -> None:
+def test_replicas_without_a_port_get_the_default_port(whole: Description) -> None:
     assert whole.installations == {"sas": ("hq-1:7071", "hq-2:7171"), "man": ("hq-3:1", "hq-4:2")}
 
 
-def test_no_secrets_told_and_none_wanted_are_two_things(whole: Description) -> None:
+def test_secrets_left_out_differ_from_an_empty_list(whole: Description) -> None:
     assert [definition.tells_secrets for definition in whole.definitions] == [False, True]
 
 
@@ -85,7 +85,7 @@ def test_a_fault_names_file_document_and_field(tmp_path: Path) -> None:
     )
 
 
-def test_all_faults_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_are_reported_at_once(tmp_path: Path) -> None:
     file = tmp_path / "web.json"
     file.write_text('{"servce": "web", "instances": [{"id": "a b"}, {"node": 7}]}')
     with pytest.raises(BadDocument) as bad:
@@ -183,7 +183,7 @@ def test_a_configuration_names_installations(tmp_path: Path) -> None:
         read_installations(str(file))
 
 
-def test_the_command_line_comes_first_and_without_anything_there_is_a_default() -> None:
+def test_the_command_line_wins_over_a_file_and_a_default_fills_in() -> None:
     told = merge_installations({"sas": ("cli:1",)}, {"sas": ("file:1",), "man": ("file:2",)})
     assert told == {"sas": ("cli:1",), "man": ("file:2",)}
     assert merge_installations({}, {}, fallback="hq-1,hq-2:1") == {"default": ("hq-1:7071", "hq-2:1")}

@@ -23,7 +23,7 @@ from nannyctl.sending.results import UploadOutcome, failure
         ([Exit.NOT_YET, Exit.UNAVAILABLE], Exit.NOT_YET),
     ],
 )
-def test_the_exit_code_of_many_is_what_failures_have_in_common(exits: list[Exit], code: Exit) -> None:
+def test_the_exit_code_of_many_results_is_that_common_to_all_failures(exits: list[Exit], code: Exit) -> None:
     assert worst(exits) is code
 
 

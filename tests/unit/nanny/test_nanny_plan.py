@@ -29,7 +29,7 @@ def described(prune: bool = False, **value: Any) -> UploadIntent:
 
 
 def stored(*revisions: str, ready: str = "", node: str = "n1", secrets: int = 0) -> model.Instance:
-    """What HQ would answer."""
+    """An instance as HQ would return it."""
     instance = model.Instance()
     instance.meta.id, instance.meta.service_id, instance.meta.version, instance.meta.uid = "web-1", "web", 7, 99
     instance.spec.node_name = node
@@ -48,7 +48,7 @@ def targets(action: PlannedAction) -> dict[str, str]:
     return {r.id: "READY" if r.target == READY else "INSTALLED" for r in action.after.spec.revision}
 
 
-def test_what_is_not_there_is_created() -> None:
+def test_a_missing_instance_is_created() -> None:
     action = decide(described(revisions=[{"id": "v1"}, {"id": "v2"}], ready="v2"), None)
     assert (action.kind, targets(action)) == (PlannedKind.CREATE, {"v1": "INSTALLED", "v2": "READY"})
 
@@ -60,12 +60,12 @@ def test_a_new_revision_runs_and_the_old_one_stays_installed() -> None:
     assert action.after.meta.version == 7
 
 
-def test_without_a_ready_one_targets_stay() -> None:
+def test_without_a_revision_to_make_ready_targets_stay() -> None:
     action = decide(described(revisions=[{"id": "v2"}]), stored("v1", ready="v1"))
     assert targets(action) == {"v1": "READY", "v2": "INSTALLED"}
 
 
-def test_times_of_a_service_are_set_stay_and_go() -> None:
+def test_the_times_of_a_service_are_set_kept_and_cleared() -> None:
     times = {"reportInterval": "20s", "timeout": "60s"}
     given = decide(described(liveness=times), stored("v1", ready="v1")).after
     assert given is not None
@@ -81,7 +81,7 @@ def test_times_of_a_service_are_set_stay_and_go() -> None:
     ("all_have", "own", "weight"),
     [(None, None, 70), (10, None, 10), (0, None, 0), (10, 100, 100), ({"sas": 20}, None, 20), ({"sas": 20}, 0, 0)],
 )
-def test_a_weight_is_the_instances_own_or_its_installations_or_the_services_or_stays(
+def test_a_weight_comes_from_the_instance_its_installation_its_service_or_stays(
     all_have: Any, own: int | None, weight: int
 ) -> None:
     before = stored("v1", ready="v1")
@@ -99,7 +99,7 @@ def test_only_revisions_that_are_named_are_dropped() -> None:
     assert targets(decide(described(ready="v2", drop=["v0", "v9"]), before)) == {"v1": "INSTALLED", "v2": "READY"}
 
 
-def test_others_drops_all_that_are_not_named() -> None:
+def test_drop_others_drops_all_revisions_that_are_not_named() -> None:
     before = stored("a", "b", "v1", "v2", ready="v2")
     assert targets(decide(described(ready="v2", installed=["v1"], drop="others"), before)) == {
         "v1": "INSTALLED",
@@ -107,14 +107,14 @@ def test_others_drops_all_that_are_not_named() -> None:
     }
 
 
-def test_what_is_as_described_is_left_alone() -> None:
+def test_an_instance_that_is_as_described_is_left_alone() -> None:
     intent = described(revisions=[{"id": "v1"}], ready="v1", labels={"tier": "front"})
     after = decide(intent, stored()).after
     assert after is not None
     assert decide(intent, after).kind is PlannedKind.UNCHANGED
 
 
-def test_labels_of_others_stay_and_null_removes() -> None:
+def test_labels_set_by_others_stay_and_null_removes_one() -> None:
     before = stored()
     before.meta.labels.update({"theirs": "1", "old": "1"})
     action = decide(described(labels={"old": None, "tier": "front"}), before)
@@ -130,7 +130,7 @@ def test_fields_of_a_later_api_survive() -> None:
     assert b"later" in action.after.spec.revision[0].SerializeToString()
 
 
-def test_what_the_scheduler_wrote_is_not_sent_back() -> None:
+def test_an_allocation_by_the_scheduler_is_not_sent_back() -> None:
     before = stored()
     before.spec.allocation.cpu_millicores = 100
     action = decide(described(labels={"tier": "front"}), before)
@@ -172,14 +172,14 @@ def test_an_update_names_whatever_of_an_instance_can_be_written() -> None:
     assert {*DEPLOYED, *SCHEDULED, *YOUNGER, SECRETS} == set(changes.ALL_PATHS)
 
 
-def test_secrets_that_are_not_told_are_neither_read_nor_changed() -> None:
+def test_secrets_left_out_are_neither_read_nor_changed() -> None:
     intent, before = described(revisions=[{"id": "v1"}]), held_instance(stored("v1", secrets=1), "e1")
     assert not intent.needs_secrets(before)
     assert intent.action("web-1", before).kind is PlannedKind.UNCHANGED
 
 
 def with_secret(intent: UploadIntent, name: str) -> PlannedAction:
-    """Decided over an instance whose descriptors were read."""
+    """The action for an instance whose descriptors were read."""
     before = held_instance(stored("v1", secrets=1), "e1")
     assert intent.needs_secrets(before)
     told = model.InstanceRevision(id="v1")
@@ -198,12 +198,12 @@ def test_an_empty_list_of_secrets_clears_them() -> None:
     assert (action.kind, action.clears_secrets) == (PlannedKind.UPDATE, True)
 
 
-def test_a_description_that_stops_everything_is_told() -> None:
+def test_a_note_warns_that_nothing_will_run() -> None:
     action = decide(described(drop=["v1"]), stored("v0", "v1", ready="v1"))
     assert (action.kind, action.note) == (PlannedKind.UPDATE, "v1 runs, and nothing will")
 
 
-def test_secrets_are_not_cleared_where_the_others_were_not_read() -> None:
+def test_clearing_secrets_is_refused_if_those_of_other_revisions_were_not_read() -> None:
     intent = described(revisions=[{"id": "v1", "secret": []}])
     assert (
         intent.action("web-1", held_instance(stored("v0", "v1", node="", secrets=1), "e1")).kind is PlannedKind.REFUSED
@@ -217,22 +217,22 @@ def test_an_id_of_another_service_is_not_taken_over() -> None:
     assert (action.kind, action.note) == (PlannedKind.REFUSED, "belongs to the service mail: choose another id")
 
 
-def test_nothing_is_made_ready_that_is_not_there() -> None:
+def test_a_missing_revision_cannot_be_made_ready() -> None:
     assert decide(described(ready="v2"), stored("v1")).kind is PlannedKind.REFUSED
 
 
-def test_an_instance_that_cannot_keep_a_revision_is_told() -> None:
+def test_a_note_names_a_missing_revision_that_should_stay_installed() -> None:
     action = decide(described(revisions=[{"id": "v2"}], ready="v2", installed=["v1"]), None)
     assert (action.kind, action.note) == (PlannedKind.CREATE, "has no revision v1 to stay INSTALLED")
 
 
-def test_instances_that_are_not_described_go_only_if_told_so() -> None:
+def test_undescribed_instances_are_deleted_only_with_prune() -> None:
     before = held_instance(stored(), "e1")
     assert described(instances=[]).action("web-1", before).kind is PlannedKind.UNCHANGED
     assert described(instances=[], prune=True).action("web-1", before).kind is PlannedKind.DELETE
 
 
-def test_alike_instances_are_shown_once() -> None:
+def test_alike_changes_of_instances_are_shown_once() -> None:
     ids = [f"web-{n}" for n in range(40)]
     intent = described(instances=[{"id": one, "node": f"n-{one}"} for one in ids], revisions=[{"id": "v1"}], ready="v1")
     texts = [line.text for line in plan_lines("sas", make_plan("web", intent, ids, {}))]

@@ -110,7 +110,7 @@ def _behind_option(command: click.Command, words: list[str]) -> list[str]:
 
 
 def _parsed(command: click.Command, context: click.Context, words: list[str]) -> str:
-    """By the command's own parser; options of the commands above may stand behind it."""
+    """Parse with the command's own parser; options of the commands above may follow it."""
     if not all(one.partition("=")[0] in _options(command) for one in words if one.startswith("--")):
         return ""
     named = [one for one in command.params if isinstance(one, click.Option) and not one.is_flag]

@@ -20,7 +20,7 @@ def heard() -> canary.Listener:
 
 
 def apart(listener: canary.Listener) -> logging.Logger:
-    """A logger that the plugin itself does not hear."""
+    """A logger that `listener` hears and the plugin does not."""
     log = logging.getLogger("apart")
     log.propagate = False
     log.addHandler(listener)

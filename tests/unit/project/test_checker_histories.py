@@ -96,7 +96,7 @@ def test_each_break_is_found(word: str, more: list[Event]) -> None:
     assert word in broken([*UPDATED, *more])
 
 
-def test_a_source_may_be_as_old_as_it_says_and_as_what_a_gateway_follows_was_under_way() -> None:
+def test_a_source_may_be_as_old_as_it_says_plus_the_transit_to_a_gateway() -> None:
     old = find(2, A_AT_2, 5_000_000_000, staleness_s=4)
     assert broken([*UPDATED, replace(old, call_ns=4_000_000_000)]) == set()
     assert [str(one) for one in violations([*UPDATED, old], Limits(transit_s=1.0))] == []
@@ -112,7 +112,7 @@ def test_a_write_of_unknown_outcome_may_have_taken_place_or_not() -> None:
     assert broken([*UPDATED, unknown, Raw(4, (spec(4, "three"),))]) == set()
 
 
-def test_a_creation_that_was_sent_again_is_answered_with_what_became_of_the_instance_since() -> None:
+def test_a_repeated_creation_is_answered_with_the_instance_as_it_is_by_then() -> None:
     answered_late = replace(write("create", "one", 3, at=10), return_ns=40)
     own, other = CREATED[0], write("update", "two", 3, at=20, demanded=2)
     assert broken([own, Raw(3, (spec(3, "two"),)), other, answered_late]) == set()
@@ -120,13 +120,13 @@ def test_a_creation_that_was_sent_again_is_answered_with_what_became_of_the_inst
     assert "EXACT" in broken([*stranger, answered_late])
 
 
-def test_an_acknowledged_write_behind_the_snapshot_of_a_restore_is_gone_and_nothing_else_is() -> None:
+def test_a_restore_loses_only_writes_after_its_snapshot_that_were_acknowledged_before_it() -> None:
     assert broken([*UPDATED, Cut(2, at_ns=100), find(2, A_AT_2, 200, STRONG)]) == set()
     assert broken([*UPDATED, Cut(2, at_ns=15)]) == {"DURABLE"}  # acknowledged after the restore
 
 
-def test_a_write_is_not_acknowledged_before_it_is_stored() -> None:
-    """Two is called before three, is answered before three is called, and stands behind it."""
+def test_a_write_that_follows_an_acknowledged_one_is_stored_after_it() -> None:
+    """Write two is acknowledged before write three begins, yet stored after it: a violation."""
     events = [*CREATED, Raw(3, (spec(3, "three"),)), Raw(4, (spec(4, "two"),))]
     calls = [write("update", "two", 4, at=20), write("update", "three", 3, at=30)]
     assert broken([*events, *calls]) == {"DURABLE"}
@@ -170,7 +170,7 @@ def report(at_s: int, marker: str = "up") -> Op:
 
 
 def test_a_dead_instance_is_ready_no_longer_than_timeout_plus_allowed_fault_time() -> None:
-    """Reported once at second 1; expired at second 40, or never; seen until second 60."""
+    """Its agent reports once, at second 1; it expires at second 40, or never; the history ends at second 60."""
     limits = Limits(gone_s=45, forgiven_s=10)
     living = [*CREATED, replace(ready(3), seen_ns=S), replace(report(0), return_ns=S + 1)]
     until_60 = Raw(9, (Stored("put", "fence/r", 9, 9),), seen_ns=60 * S)
@@ -217,7 +217,7 @@ SYNCED, NEWS = told("SYNCED", 2), told("EVENTS", 3, CHANGE)
         ({"RESUMABLE", "ORDERED"}, [told("OPENED", 0, token=False, resumed_from=3), SNAPSHOT, SYNCED]),
     ],
 )
-def test_a_watch_is_judged_by_every_word(words: set[str], messages: list[Op]) -> None:
+def test_each_broken_promise_of_a_watch_is_found(words: set[str], messages: list[Op]) -> None:
     assert broken([*UPDATED, *messages]) >= words
     assert bool(words) == bool(broken([*UPDATED, *messages]))
 

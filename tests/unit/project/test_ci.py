@@ -26,7 +26,7 @@ def has_longer(text: str) -> bool:
     return any(not 0 < int(limit) <= LONGEST_S for limit in re.findall(r"mark\.timeout\((\d+)\)", text))
 
 
-def test_only_tests_for_the_night_may_take_more_than_a_quarter_of_an_hour() -> None:
+def test_only_nightly_tests_may_take_more_than_a_quarter_of_an_hour() -> None:
     longer = [
         f"{path.relative_to(ROOT)}: {marks}"
         for path in sorted((ROOT / "tests").rglob("test_*.py"))

@@ -66,7 +66,7 @@ LEAVES: Final = [(path, command) for path, command in COMMANDS if not isinstance
 
 
 def flags(command: click.Command) -> set[str]:
-    """But for those that only say what to write instead."""
+    """The flags of a command, without those that only say what to write instead."""
     shown = (one for one in command.params if not getattr(one, "hidden", False))
     return {name for one in shown for name in (*one.opts, *one.secondary_opts)}
 
@@ -106,7 +106,7 @@ def test_each_command_and_each_option_says_in_a_line_what_it_is() -> None:
     assert silent == []
 
 
-def test_what_reads_writes_for_scripts_too() -> None:
+def test_commands_that_read_have_output_for_scripts() -> None:
     lacking = [
         named(path)
         for path, command in LEAVES
@@ -126,7 +126,7 @@ def test_output_has_one_name_and_one_set_of_formats() -> None:
     assert [named(path) for path, command in COMMANDS if "--json" in flags(command)] == []
 
 
-def test_what_is_json_is_yaml_and_takes_a_path_too() -> None:
+def test_a_command_with_json_output_has_yaml_and_jsonpath_too() -> None:
     lacking = [
         named(path)
         for path, command in COMMANDS
@@ -149,7 +149,7 @@ def test_lists_are_sorted_as_asked_for() -> None:
             assert (answer.exit_code, "columns are" in answer.output) == (Exit.USAGE, True), answer.output
 
 
-def test_why_is_given_in_one_way() -> None:
+def test_the_reason_for_an_order_is_given_in_one_way() -> None:
     wrong = [
         named(path)
         for path, command in COMMANDS
@@ -161,7 +161,7 @@ def test_why_is_given_in_one_way() -> None:
     assert other == []
 
 
-def test_credentials_come_together() -> None:
+def test_a_command_takes_all_flags_of_credentials_or_none() -> None:
     for path, command in LEAVES:
         if path[:2] == ("hqctl", "token"):  # its --key signs tokens
             continue
@@ -179,7 +179,7 @@ def test_an_unknown_flag_is_a_usage_error_that_names_it(program: str) -> None:
 @pytest.mark.parametrize("is_before", [True, False])
 @pytest.mark.parametrize("program", ASK)
 def test_an_unreachable_server_is_named_with_the_next_step(program: str, is_before: bool) -> None:
-    """Wherever the options of all commands stand."""
+    """Whether the program's options stand before or after the command."""
     where = {"hqctl": "--server", "nanny": "--nanny", "walle": "--server"}[program]
     options = [where, "127.0.0.1:1", "--timeout", "5s", "-o", "json"]
     words = [*options, *ASK[program]] if is_before else [*ASK[program], *options]
@@ -214,8 +214,8 @@ def test_a_wrong_address_is_a_usage_error_that_says_what_to_write(
     assert all(part in answer.output for part in (address, why, "HOST:PORT")), answer.output
 
 
-def test_an_address_may_be_a_socket() -> None:
-    """As Wall-E's own programs in `make cloud` have it."""
+def test_an_address_may_be_a_unix_socket() -> None:
+    """The programs of Wall-E in `make cloud` are called that way."""
     assert addresses_in(["unix:/run/walle.sock, a"]) == ("unix:/run/walle.sock", "a:7071")
 
 
@@ -236,7 +236,7 @@ def test_a_file_that_is_not_there_is_named_with_its_flag(program: str, command: 
     ],
 )
 @pytest.mark.parametrize("command", [("node",), ("run", "--instance", "i"), ("host-agent",)])
-def test_agents_say_what_is_wrong_before_they_begin(
+def test_agents_report_wrong_flags_before_they_begin(
     tmp_path: Path, command: tuple[str, ...], flags_: tuple[str, ...], code: Exit, said: str
 ) -> None:
     socket = "--host-agent" if command[0] == "run" else "--socket"
@@ -251,8 +251,8 @@ _CODE_ON_A_PAGE: Final = re.compile(r"^\| (\d+) \|", re.MULTILINE)
 _TABLE_OF_CODES: Final = re.compile(r"^\| exit code[^\n]*\n\|[ -|]+\n((?:\|.*\n)+)", re.MULTILINE)
 
 
-def test_no_exit_code_is_used_or_described_that_the_contract_does_not_have() -> None:
-    """What ends with a name ends with one of `Exit`; test_refusals.py holds each command to the right one."""
+def test_only_exit_codes_of_the_contract_are_used_and_described() -> None:
+    """Codes given by name are members of `Exit`; test_refusals.py checks that each command uses the right one."""
     root = Path(__file__).resolve().parents[3]
     folders = {PROGRAMS[one].partition(".")[0] for one in PROGRAMS} - {"hqctl", "instancectl"}
     sources = [path for one in ("clients", *folders) for path in (root / one).rglob("*.py")]
@@ -281,7 +281,9 @@ _HOSTS: Final = ("hosts", "list")
         ("walle", ["-o"], ["-o"]),
     ],
 )  # fmt: skip
-def test_options_of_all_commands_stand_before_or_after_them(program: str, words: list[str], placed: list[str]) -> None:
+def test_options_of_a_program_may_stand_before_or_after_its_command(
+    program: str, words: list[str], placed: list[str]
+) -> None:
     found = cli(program)
     assert isinstance(found, click.Group)
     assert place_options(found, words) == placed
@@ -302,8 +304,8 @@ def test_a_mistake_on_the_command_line_is_json_where_json_was_asked_for(program:
 
 @pytest.mark.long
 @pytest.mark.parametrize("folder", sorted({one.partition(".")[0] for one in PROGRAMS.values()}))
-def test_no_program_shows_what_grpc_logs(folder: str) -> None:
-    """It reads when it is imported how much to log (decision 217)."""
+def test_no_program_shows_the_log_of_grpc(folder: str) -> None:
+    """gRPC reads at its import how much to log (decision 217)."""
     code = f"""
 import os, sys
 class Look:

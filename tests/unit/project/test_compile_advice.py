@@ -35,7 +35,7 @@ def test_without_a_compiler_setup_says_what_to_install_first(bootstrap: ModuleTy
     assert "apt-get install gcc python3-dev), then `make compile`" in bootstrap.advice(can_compile=False)
 
 
-def test_figures_of_the_interpreted_transport_are_not_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_figures_of_the_interpreted_transport_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(compiled, "form", lambda: "interpreted")
     monkeypatch.setattr(tools, "check", lambda: None)
     result = CliRunner().invoke(cli, ["run", "--cases", "lookups", "--out", str(tmp_path / "results.json")])

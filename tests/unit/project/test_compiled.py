@@ -12,7 +12,7 @@ from serving import compiled
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where compiled modules lie; one is there, and a record that it is of these sources."""
+    """A folder with one compiled module and the record that it was built from these sources."""
     monkeypatch.setattr(compiled, "FOLDER", tmp_path)
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path])
     monkeypatch.delenv("SERVING_INTERPRETED", raising=False)
@@ -35,7 +35,7 @@ def test_compiled_modules_of_these_sources_are_preferred(folder: Path) -> None:
     assert spec.origin == str(folder / "serving" / "h2" / f"machine{compiled.SUFFIX}")
 
 
-def test_what_was_not_compiled_is_left_to_others(folder: Path) -> None:
+def test_modules_that_were_not_compiled_are_left_to_other_finders(folder: Path) -> None:
     assert folder.exists()
     assert is_used()
     assert [sys.meta_path[0].find_spec(name, None) for name in ("serving.h2", "serving.flags", "json")] == [None] * 3

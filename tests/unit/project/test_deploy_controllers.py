@@ -30,7 +30,7 @@ def serve_of(group: click.Group) -> click.Command:
 
 @dataclass(frozen=True)
 class Deployed:
-    """What ships of one controller. units: files below deploy/ that set its variables."""
+    """What is shipped for one controller. units: files below deploy/ that set its variables."""
 
     name: str
     page: str
@@ -50,7 +50,7 @@ each = pytest.mark.parametrize("of", [CMS, NANNY, WALLE], ids=lambda of: of.name
 
 
 @each
-def test_alerts_and_the_page_speak_of_metrics_that_there_are(of: Deployed) -> None:
+def test_alerts_and_the_page_name_only_declared_metrics(of: Deployed) -> None:
     words = [*(alert["expr"] for alert in of.alerts()), (ROOT / of.page).read_text() if of is WALLE else ""]
     named = {name for text in words for name in re.findall(rf"\b{of.name}_[a-z_]+", text)}
     named = {name.removesuffix("_total") for name in named} if of is WALLE else named  # it declares them without
@@ -80,7 +80,7 @@ def test_settings_of_the_unit_are_flags_of_the_command(of: Deployed) -> None:
 
 
 def test_programs_of_executors_outlive_the_main_process_of_wall_e() -> None:
-    """With systemd's default, control-group, they end with it, and none is found again."""
+    """With systemd's default, control-group, a restart would end them, and none would be found again."""
     unit = (ROOT / "deploy" / WALLE.units[0]).read_text().splitlines()
     assert "KillMode=process" in unit
 
@@ -92,6 +92,6 @@ def test_programs_of_executors_outlive_the_main_process_of_wall_e() -> None:
         *("--fence", "--term", "--stop-file"),
     ],
 )
-def test_flags_that_the_page_of_the_cms_names_are_there(flag: str) -> None:
+def test_flags_on_the_page_of_the_cms_exist(flag: str) -> None:
     assert flag in (ROOT / CMS.page).read_text()
     assert flag in {name for option in CMS.serve.params for name in option.opts}

@@ -47,20 +47,20 @@ def workloads(folder: str) -> list[Json]:
 
 
 def containers(folder: str) -> Iterator[tuple[Json, Json]]:
-    """Each with its pod."""
+    """Each container with the pod it is in."""
     for workload in workloads(folder):
         pod = workload["spec"]["template"]["spec"]
         yield from ((pod, container) for container in pod["containers"])
 
 
 def selected(folder: str, selector: Json) -> list[Json]:
-    """Pod templates with these labels."""
+    """Pod templates whose labels match the selector."""
     templates = [workload["spec"]["template"] for workload in workloads(folder)]
     return [each for each in templates if selector.items() <= each["metadata"]["labels"].items()]
 
 
 def values(container: Json) -> list[str]:
-    """Values of variables and arguments."""
+    """The values of a container's variables and arguments."""
     own = [each["value"] for each in container.get("env", ()) if "value" in each]
     return [*own, *(word.partition("=")[2] or word for word in container.get("args", ()))]
 
@@ -126,14 +126,14 @@ def test_files_that_settings_name_are_in_the_volumes_mounted_there(folder: str) 
     assert looked_at >= NAMED.get(folder, 7)
 
 
-def test_a_pod_has_the_time_that_it_takes_to_leave(folder: str) -> None:
+def test_a_pod_has_enough_time_to_shut_down(folder: str) -> None:
     for pod, container in containers(folder):
         own = {each["name"].split("_")[-1]: each.get("value", "") for each in container["env"]}
         pause_s = int(container.get("lifecycle", {}).get("preStop", {}).get("exec", {}).get("command", ["", "0"])[1])
         assert pause_s + int(own.get("GRACE", "0s").removesuffix("s")) < pod["terminationGracePeriodSeconds"]
 
 
-def test_variables_of_services_do_not_become_settings(folder: str) -> None:
+def test_service_links_do_not_become_settings(folder: str) -> None:
     assert all(pod["enableServiceLinks"] is False for pod, _ in containers(folder))
 
 

@@ -42,11 +42,11 @@ def _unknown(expressions: Iterable[str]) -> set[str]:
     return {name for name in named if re.sub(r"_(bucket|sum|count)$", "", name) not in DECLARED}
 
 
-def test_alerts_speak_of_metrics_that_there_are() -> None:
+def test_alerts_name_only_declared_metrics() -> None:
     assert _unknown(alert["expr"] for alert in _alerts()) == set()
 
 
-def test_the_dashboard_speaks_of_metrics_that_there_are() -> None:
+def test_the_dashboard_names_only_declared_metrics() -> None:
     panels = json.loads((ROOT / "deploy" / "grafana" / "hq.json").read_text())["panels"]
     expressions = [target["expr"] for panel in panels for target in panel.get("targets", ())]
     assert len(expressions) > 15
@@ -70,7 +70,7 @@ def test_every_alert_has_a_section_in_the_runbook_and_the_other_way_round() -> N
     ],
     ids=" ".join,
 )
-def test_promtool_agrees(arguments: tuple[str, ...]) -> None:
+def test_promtool_accepts_the_rules_and_configuration(arguments: tuple[str, ...]) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
         pytest.skip("needs promtool (Debian: apt-get install prometheus)")

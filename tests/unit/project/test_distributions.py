@@ -22,11 +22,11 @@ def listed(name: str) -> list[str]:
     return [line.split("#")[0].strip() for line in lines if line.split("#")[0].strip()]
 
 
-def test_the_library_takes_the_ranges_that_are_locked_and_tested() -> None:
+def test_the_library_requires_only_ranges_that_are_locked_and_tested() -> None:
     assert set(CLIENT["dependencies"]) <= set(listed("run.in"))
 
 
-def test_the_servers_depend_on_the_library_of_their_own_version_and_on_what_is_locked() -> None:
+def test_servers_require_the_library_of_their_own_version_and_the_locked_packages() -> None:
     wanted = [line for line in INSTALLED.requires or () if "extra ==" not in line]
     assert f"{CLIENT['name']}=={VERSION}" in wanted
     assert {Requirement(line) for line in wanted} == {
@@ -45,14 +45,14 @@ def test_the_version_is_written_in_one_place_and_the_changelog_begins_with_it() 
     assert heading[1] == VERSION
 
 
-def test_both_may_be_used_under_the_licence_of_the_repository() -> None:
+def test_both_distributions_have_the_licence_of_the_repository() -> None:
     assert "Apache License\n                           Version 2.0" in (ROOT / "LICENSE").read_text()
     for project in (CLIENT, SERVER):
         assert (project["license"], project["license-files"]) == ("Apache-2.0", ["LICENSE"])
 
 
-def test_versions_are_asked_of_the_distribution_by_its_name() -> None:
-    """`hq` is a stranger's package: its version would be shown as ours."""
+def test_versions_are_read_from_our_distributions_by_name() -> None:
+    """The package `hq` on PyPI is not ours: its version would be shown as ours."""
     packages = {name.partition(".")[0] for name in TOOL["setuptools"]["packages"]["find"]["include"]}
     folders = [ROOT / TOOL["setuptools"]["package-dir"].get(name, name) for name in sorted(packages)]
     asked = {

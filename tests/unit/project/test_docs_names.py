@@ -8,7 +8,7 @@ from pathlib import Path
 DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
-def test_files_of_the_private_cas_are_called_as_the_security_page_makes_them() -> None:
+def test_pages_name_files_of_the_private_cas_as_the_security_page_does() -> None:
     page = (DOCS / "security.md").read_text()
     each = [page.replace("$ca-ca", f"{kind}-ca") for kind in ("server", "client")]
     made = {name for text in each for name in re.findall(r"-(?:out|keyout) (\S+\.(?:crt|key))", text)}
@@ -24,7 +24,7 @@ def test_files_of_the_private_cas_are_called_as_the_security_page_makes_them() -
     assert others == []
 
 
-def test_tests_that_the_page_of_evidence_names_are_there() -> None:
+def test_tests_named_on_the_page_of_evidence_exist() -> None:
     page = (DOCS / "evidence.md").read_text()
     written = "\n".join(path.read_text() for path in (DOCS.parent / "tests").rglob("*.py"))
     assert [name for name in re.findall(r"`(test_\w+)`", page) if f"def {name}(" not in written] == []

@@ -25,7 +25,7 @@ def _files(step: str) -> list[Path]:
     return files
 
 
-def test_a_step_of_a_checklist_names_what_is_in_its_files() -> None:
+def test_names_in_a_step_of_a_checklist_are_in_its_files() -> None:
     missing = []
     for step in _steps():
         texts = [file.read_text() for file in _files(step)]

@@ -19,7 +19,7 @@ RESULTS = loaded(DOCS / "performance" / "results.json")
 
 
 def made(page: str) -> dict[str, str]:
-    """The tables on the page, by name."""
+    """The generated tables on the page, by name."""
     text = (DOCS / page).read_text()
     return dict(re.findall(r"<!-- made: (\w+) -->\n(.*?)\n<!-- end -->", text, re.DOTALL))
 
@@ -33,7 +33,7 @@ def test_the_second_page_has_every_row() -> None:
     assert made("measurements.md") == report.all_blocks(RESULTS)
 
 
-def test_the_page_of_sizes_and_hq_plan_have_the_costs_of_the_results() -> None:
+def test_the_page_on_sizes_and_hq_plan_use_the_measured_costs() -> None:
     blocks = made("scale.md")
     assert blocks.pop("drills").startswith("| drill | figure |")  # takes half a minute to play
     assert blocks == scale.blocks(RESULTS)
@@ -49,10 +49,10 @@ def test_each_promise_has_its_evidence() -> None:
     assert re.findall(r"^\| (\d+) \| .* \|$", evidence.partition("\n## The rig")[0], re.MULTILINE) == numbers
 
 
-def test_goals_on_the_first_page_are_goals() -> None:
+def test_each_goal_on_the_first_page_is_a_figure() -> None:
     names = [figure.what for figure in FIGURES]
     assert [names.count(what) for what in FIRST] == [1] * len(FIRST)
 
 
-def test_the_first_page_is_one_that_is_read() -> None:
+def test_the_first_page_is_short_enough_to_be_read() -> None:
     assert len((DOCS / "performance.md").read_text().splitlines()) <= 160

@@ -82,7 +82,7 @@ def has_address(param: click.Parameter) -> bool:
 
 @pytest.fixture(scope="module")
 def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """By the last word of an option: a file that it takes."""
+    """A valid file for each kind of option, by the last word of the option."""
     secured = Secured(tmp_path_factory.mktemp("secured"))
     folder = secured.directory
     (folder / "token").write_text(secured.issuer.token("reader/x"))
@@ -102,7 +102,7 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(autouse=True)
 def workplace(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
-    """The folder of the test, with files that commands are given; logs stay as they are."""
+    """Work in the test's folder, with files that commands take; restore the logging afterwards."""
     monkeypatch.chdir(tmp_path)
     for name, text in FILES.items():
         (tmp_path / name).write_text(text)
@@ -125,7 +125,7 @@ def calling(program: str) -> Iterator[tuple[tuple[str, ...], click.Command, list
 
 
 def words_of(path: tuple[str, ...], command: click.Command, files: dict[str, str], wrong: str, value: str) -> list[str]:
-    """Everything that the command needs to begin, and all its credentials; the option `wrong` has the value."""
+    """The command line with everything required and all credentials; the option `wrong` gets `value`."""
     needed = next((more for name, more in NEEDED.items() if re.fullmatch(name, named(path))), {})
     words = list(path[1:])
     for param in command.params:
@@ -141,7 +141,7 @@ def words_of(path: tuple[str, ...], command: click.Command, files: dict[str, str
 
 
 def good_value(param: click.Parameter, files: dict[str, str]) -> str:
-    """A good value for a credential, or for a required option; empty: it is left out."""
+    """A valid value for a credential or a required option; empty: leave the option out."""
     flag = param.opts[0]
     if kind := next((one for one in files if flag == f"--{one}" or flag.endswith(f"-{one}")), ""):
         return files[kind]
@@ -162,7 +162,7 @@ def begin_to_serve(_: object, main: Coroutine[Any, Any, None]) -> None:
 
 
 def fault_of(path: tuple[str, ...], words: list[str], param: click.Parameter, value: str, why: str) -> str:
-    """What is not as it should be of the end of this command."""
+    """What is wrong with how this command ends; empty: nothing."""
     flag = param.opts[0]
     with pytest.MonkeyPatch.context() as patch:
         if SERVES.fullmatch(named(path)) and flag not in PLACES:

@@ -40,14 +40,16 @@ FLAGS: Final[tuple[tuple[str, dict[str, str], str], ...]] = (
 
 
 @pytest.mark.parametrize(("words", "environment", "told"), FLAGS)
-def test_a_flag_that_is_gone_says_what_to_write(words: str, environment: dict[str, str], told: str) -> None:
+def test_a_removed_flag_is_refused_with_what_to_write_instead(
+    words: str, environment: dict[str, str], told: str
+) -> None:
     program, *rest = words.split()
     answer = CliRunner().invoke(cli(program), rest, env=environment)
     assert answer.exit_code == 2, answer.output
     assert told in " ".join(answer.output.split())
 
 
-def test_the_table_of_changes_has_every_flag_that_is_gone() -> None:
+def test_the_table_of_changes_has_every_removed_flag() -> None:
     text = (Path(__file__).resolve().parents[3] / "CHANGELOG.md").read_text()
     table = text.partition("Flags of 0.1.0 that are gone;")[2].partition("\n\n- ")[0]
     gone = {"hqctl token --"} | {f"`{said.split()[0]}`" for _, _, said in FLAGS if said.startswith("--")}
@@ -55,7 +57,7 @@ def test_the_table_of_changes_has_every_flag_that_is_gone() -> None:
     assert [one for one in sorted(gone | variables) if one.strip("`") not in table] == []
 
 
-def test_what_was_the_default_is_taken() -> None:
+def test_a_removed_setting_is_accepted_at_its_old_default() -> None:
     answer = CliRunner().invoke(cli("hq"), ["serve", "--etcd", ""], env={"HQ_TRANSPORT": "own"})
     assert "HQ_TRANSPORT" not in answer.output
 
@@ -107,7 +109,7 @@ def test_a_policy_says_how_a_grant_is_written_now(grants: str, told: str) -> Non
     assert told in str(refused.value)
 
 
-def test_a_token_of_before_says_how_to_sign_it_and_what_takes_it_for_one_release() -> None:
+def test_a_token_of_0_1_0_is_refused_with_how_to_sign_one_and_the_flag_that_accepts_it() -> None:
     with pytest.raises(Unauthenticated) as refused:
         Demands("cms", "hqctl", 60.0).check_audience("hq")
     assert "hqctl token sign --audience hq,cms" in str(refused.value)

@@ -40,7 +40,8 @@ def test_an_order_is_carried_out_only_if_it_can_be_recorded(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_reports_go_on_while_they_cannot_be_recorded_or_a_full_disk_would_hide_what_breaks(name: str) -> None:
+def test_reports_are_accepted_even_if_they_cannot_be_recorded(name: str) -> None:
+    """Otherwise a full disk of the audit log would hide what breaks."""
     assert ORDERS[name].rule.record is AuditLevel.DENIALS
 
 
@@ -62,5 +63,5 @@ def test_reports_go_on_while_they_cannot_be_recorded_or_a_full_disk_would_hide_w
         ("SteerScenario", walle_pb.SteerScenarioRequest(steering=walle_pb.STEERING_RETRY), False),
     ],
 )
-def test_what_only_stops_is_carried_out_in_any_case(name: str, request_: Any, only_stops: bool) -> None:
+def test_orders_that_only_stop_work_are_carried_out_unrecorded(name: str, request_: Any, only_stops: bool) -> None:
     assert ORDERS[name].only_stops(request_) is only_stops

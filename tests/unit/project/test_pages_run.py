@@ -85,7 +85,7 @@ class Block(NamedTuple):
 
     @property
     def reason(self) -> str | None:
-        """Why it is not run; None: it is."""
+        """Why the block is not run; None: it is run."""
         return next((why for begin, why in NOT_RUN.get(self.page, {}).items() if self.text.startswith(begin)), None)
 
 
@@ -103,11 +103,11 @@ def test_every_page_with_commands_is_run_or_says_why_not() -> None:
 
 
 @pytest.mark.parametrize("page", RUN)
-def test_the_test_of_a_page_reads_it(page: str) -> None:
+def test_the_test_of_a_page_names_the_page(page: str) -> None:
     assert Path(page).name in (ROOT / RUN[page]).read_text()
 
 
-def test_no_reason_is_left_of_a_block_that_went() -> None:
+def test_every_reason_for_not_running_belongs_to_a_block() -> None:
     left = [
         (page, begin)
         for page, reasons in NOT_RUN.items()
@@ -118,7 +118,7 @@ def test_no_reason_is_left_of_a_block_that_went() -> None:
 
 
 def unknown_words(line: str) -> list[str]:
-    """Commands and flags of a line that a program of ours does not have."""
+    """Commands and flags in the line that our program does not have."""
     words = shlex.split(line.removeprefix("$ ").replace("[", "").replace("]", ""), comments=True)
     program = Path(words[0]).name if words else ""
     if program not in PROGRAMS:
@@ -135,7 +135,7 @@ def unknown_words(line: str) -> list[str]:
     ]
 
 
-def test_blocks_that_are_not_run_name_flags_that_there_are() -> None:
+def test_blocks_that_are_not_run_name_existing_flags() -> None:
     lines = (line for block in BLOCKS if block.reason for line in block.text.replace("\\\n", " ").splitlines())
     assert [
         fault for line in lines if COMMAND.match(line) and line.count("'") % 2 == 0 for fault in unknown_words(line)

@@ -34,7 +34,7 @@ _GO = ["hqpb/v1/instance.proto", "hqpb/v1/service.proto"]  # those of clients/go
 _MADE = shutil.ignore_patterns("node_modules", "dist", "gen")
 
 
-def test_public_is_what_servers_answer_and_not_what_they_store() -> None:
+def test_messages_of_calls_are_public_and_stored_ones_are_not() -> None:
     assert public_files(PROTO) == PUBLIC
 
 
@@ -52,7 +52,7 @@ def test_the_go_clients_messages_are_those_of_the_proto_files(name: str) -> None
 
 
 def without_json_names(file: FileDescriptorProto) -> FileDescriptorProto:
-    """buf writes them out, protoc where they are not the usual ones."""
+    """Clear json_name everywhere: buf always writes it, protoc only if it is not the default."""
     messages = list(file.message_type)
     while messages:
         message = messages.pop()
@@ -63,7 +63,7 @@ def without_json_names(file: FileDescriptorProto) -> FileDescriptorProto:
 
 
 @pytest.mark.parametrize("name", PUBLIC)
-def test_a_public_file_says_which_package_it_is_in_other_languages(name: str) -> None:
+def test_a_public_file_names_its_package_in_go_and_java(name: str) -> None:
     text = (PROTO / name).read_text()
     assert re.search(r'^option go_package = ".+";$', text, re.MULTILINE)
     assert re.search(r'^option java_package = ".+";$', text, re.MULTILINE)

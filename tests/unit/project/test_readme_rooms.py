@@ -47,7 +47,7 @@ def test_every_package_is_on_the_page() -> None:
     assert packages <= named
 
 
-def test_the_rooms_are_drawn_in_the_order_of_their_imports() -> None:
+def test_packages_of_hq_are_drawn_in_the_order_of_their_imports() -> None:
     [layers] = [contract["layers"] for contract in LINTED["contracts"] if contract.get("containers") == ["hq"]]
     drawing = re.search(r"each importing only those below it:\n\n```\n(.*?)```", PAGE, re.DOTALL)
     assert drawing is not None
@@ -67,7 +67,7 @@ def test_the_drawing_of_a_folder_fits_on_a_page() -> None:
     assert {str(folder): many for folder, many in boxes.items() if many > 26} == {}  # 25 and __init__.py
 
 
-def test_the_walks_name_files_and_functions_that_there_are() -> None:
+def test_the_walks_name_existing_files_and_functions() -> None:
     steps = re.findall(r"^\d\. (.*(?:\n   .*)*)", PAGE, re.MULTILINE)
     assert len(steps) > 20
     for step in steps:

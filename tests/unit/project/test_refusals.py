@@ -41,7 +41,7 @@ pytestmark = pytest.mark.long  # each command of each program, ten times
 
 
 class RefusingServer(grpc.GenericRpcHandler):
-    """Refuses every call, and never asks what it is."""
+    """Refuses every call, whatever its method and request."""
 
     error: ServiceError
 

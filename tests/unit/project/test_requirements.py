@@ -29,13 +29,13 @@ def _found(pattern: str, path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("wanted", WANTED, ids=lambda wanted: wanted.name)
-def test_what_is_locked_is_within_the_bounds_of_who_installs_without_the_lock(wanted: Requirement) -> None:
+def test_each_locked_version_is_within_the_bounds_of_the_wheel(wanted: Requirement) -> None:
     operators = {bound.operator for bound in wanted.specifier}
     assert ">=" in operators
     assert wanted.specifier.contains(str(LOCKED[wanted.name.lower()]))
 
 
-def test_nothing_older_than_what_generated_our_code_is_taken() -> None:
+def test_no_protobuf_older_than_the_generator_of_our_code_is_accepted() -> None:
     [bounds] = [wanted.specifier for wanted in WANTED if wanted.name == "protobuf"]
     generator = generated_with(r"# Protobuf Python Version: (\S+)", "*_pb2.py")
     assert bounds.contains(str(generator))

@@ -47,7 +47,7 @@ def policy(server: str) -> AccessPolicy:
 
 
 @pytest.mark.parametrize(("server", "who", "let_in", "kept_out"), _ROWS, ids=lambda value: str(value)[:20])
-def test_a_server_may_what_it_calls_and_nothing_else(
+def test_a_server_may_call_what_it_needs_and_nothing_else(
     server: str, who: str, let_in: tuple[Rule, ...], kept_out: tuple[Rule, ...]
 ) -> None:
     roles = policy(server).scopes(_OURS + who, None).keys()
@@ -82,12 +82,12 @@ def written_policies() -> dict[str, bytes]:
 _WRITTEN: Final = written_policies()
 
 
-def test_the_pages_show_policies_as_well() -> None:
+def test_policies_on_the_pages_are_found_too() -> None:
     assert {name.partition(":")[0] for name in _WRITTEN} >= {"security.md", "deploy/policies/hq.yaml"}
 
 
 @pytest.mark.parametrize("name", _WRITTEN)
-def test_a_policy_that_may_be_copied_is_read_and_gives_nobody_everything(name: str) -> None:
+def test_a_policy_that_may_be_copied_is_valid_and_gives_nobody_everything(name: str) -> None:
     parse(_WRITTEN[name])
     roles: dict[str, list[dict[str, list[str]]]] = yaml.safe_load(_WRITTEN[name])["roles"]
     for role, grants in roles.items():

@@ -16,7 +16,7 @@ from wallepb.v1.service_pb2 import ListHostsResponse
 @pytest.mark.parametrize(
     ("by", "ids"), [("place", "cab"), ("PROJECT", "bca"), (".host.location.rack", "cab"), (".host.inventory", "abc")]
 )
-def test_hosts_by_a_column_or_a_path_and_those_without_a_value_last(by: str, ids: str) -> None:
+def test_rows_are_sorted_by_a_column_or_path_with_missing_values_last(by: str, ids: str) -> None:
     shown = ListHostsResponse()
     for name, project, rack in (("a", "web", "r2"), ("b", "db", ""), ("c", "mail", "r1")):
         shown.hosts.add(host={"name": name, "project": project, "location": {"rack": rack}})

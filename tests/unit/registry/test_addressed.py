@@ -15,7 +15,7 @@ from tests.support.in_process_replica import running
 
 @dataclass(frozen=True)
 class Meaning(Call):
-    """A call whose headers name these clusters."""
+    """A call whose headers name the clusters `names`."""
 
     names: tuple[str, ...] = ()
 
@@ -24,7 +24,7 @@ class Meaning(Call):
 
 
 async def refused_by(cluster: str, *meant: str) -> set[str]:
-    """Which calls a replica of `cluster` refuses if the caller names the clusters `meant`. Requests are empty."""
+    """The calls, with empty requests, that a replica of `cluster` refuses if its caller names the clusters `meant`."""
     refused = set()
     async with running() as registry:
         for method in with_cluster_check([*InstanceApi(registry, 0).methods(), *AdminApi(registry).methods()], cluster):
@@ -49,9 +49,9 @@ async def test_writes_and_orders_that_are_meant_for_another_cluster_are_refused(
     assert await refused_by("west", "east") == ORDERS
 
 
-async def test_a_cluster_takes_what_is_meant_for_it() -> None:
+async def test_a_cluster_accepts_calls_meant_for_it() -> None:
     assert await refused_by("east", "east") == await refused_by("east", "east", "east") == set()
 
 
-async def test_who_means_two_clusters_is_asked_which_one() -> None:
+async def test_orders_that_name_two_clusters_are_refused() -> None:
     assert await refused_by("east", "east", "west") == await refused_by("east", "west", "east") == ORDERS

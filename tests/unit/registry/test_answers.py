@@ -29,7 +29,7 @@ def found(*entries: Entry, token: str = "") -> Found:
 
 
 async def both(answer: object, kind: type[pb.FindInstancesResponse] | type[pb.GetInstanceResponse]) -> object:
-    """The answer in both encodings, which have to say the same."""
+    """The answer as a message, after a check that both encodings are equal."""
     binary = kind.FromString(answer.proto())  # type: ignore[attr-defined]
     text = json_format.Parse(await maybe_await(answer.json()), kind())  # type: ignore[attr-defined]
     assert binary == text
@@ -58,7 +58,7 @@ async def test_a_single_instance_is_the_same_in_both_encodings() -> None:
 
 
 @pytest.mark.parametrize("single", [True, False])
-async def test_masks_hold_in_both_encodings_through_lists_too(single: bool) -> None:
+async def test_masks_hold_in_both_encodings_and_inside_lists(single: bool) -> None:
     made = reported()
     paths = ("meta.id", "spec.revision.id", "status.revision.ready.status", "status.heartbeat")
     answer = await Answers(1 << 20).find_answer(found(made), paths, single=single)
@@ -117,7 +117,7 @@ async def test_json_is_made_once_until_something_changes() -> None:
     assert await shown() == "1970-01-01T00:00:09Z"
 
 
-def test_pieces_are_made_once_and_kept_within_their_bytes_whatever_their_form() -> None:
+def test_pieces_are_made_once_and_kept_within_a_limit_of_bytes() -> None:
     pieces, made = Pieces(20_000), []
 
     def make(message: bytes) -> bytes:
@@ -136,7 +136,7 @@ def test_pieces_are_made_once_and_kept_within_their_bytes_whatever_their_form() 
     assert pieces.at_once("b", messages) is None
 
 
-async def test_times_that_json_cannot_say_do_not_spoil_a_list() -> None:
+async def test_times_out_of_range_do_not_spoil_a_list_in_json() -> None:
     spoiled = reported()
     instance = spoiled.instance()
     instance.meta.creation_time.seconds = 1 << 60
@@ -149,7 +149,7 @@ def put_frame(instance: model.Instance) -> bytes:
     return pb.FindInstancesResponse(instances=[instance]).SerializeToString()
 
 
-async def test_a_long_list_of_json_gives_the_loop_its_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_encoding_a_long_list_as_json_yields_to_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("serving.limiting.turns._SLICE_S", 0.0)
     entries = [entry(f"i-{number}") for number in range(100)]
     answer = await Answers(1 << 20).find_answer(found(*entries), ())
@@ -183,7 +183,7 @@ async def test_a_message_of_a_watch_is_the_same_in_both_encodings(message: Watch
 
 
 @pytest.mark.parametrize("encoding", ["proto", "json"])
-async def test_a_message_that_was_encoded_holds_its_events_no_more(encoding: str) -> None:
+async def test_an_encoded_message_no_longer_holds_its_events(encoding: str) -> None:
     message = WatchMessage(pb.WATCH_KIND_EVENTS, SOURCE, [put_event(3, entry("a").frame())])
     assert await maybe_await(getattr(Answers(1 << 20).watch(message), encoding)())
     assert message.events == []

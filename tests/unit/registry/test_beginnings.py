@@ -58,7 +58,7 @@ async def test_all_revisions_of_one_instance_are_begun_in_one_write() -> None:
         assert [mark.incarnation for mark in entry.marks] == told
 
 
-async def test_an_earlier_reporter_is_fenced_as_by_begin_reporting() -> None:
+async def test_beginning_in_a_batch_fences_an_earlier_reporter_too() -> None:
     async with running() as registry:
         await registry.writes.create(instance("a-1"), "", soon(), validate_only=False)
         first = await registry.reports.begin("a-1", "r1", "node-1", soon())

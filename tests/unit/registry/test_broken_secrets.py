@@ -22,7 +22,7 @@ async def spoil(registry: Registry) -> None:
     await registry.replica.fence.wait_for_fence()
 
 
-async def test_the_other_items_of_a_batch_are_applied() -> None:
+async def test_a_spoiled_record_does_not_stop_the_other_items_of_a_batch() -> None:
     async with running() as registry:
         await spoil(registry)
         items = [instance("a", text="new"), instance("b")]
@@ -31,7 +31,7 @@ async def test_the_other_items_of_a_batch_are_applied() -> None:
         assert good.outcome == pb.APPLY_OUTCOME_CREATED
 
 
-async def test_its_agent_is_told_to_ask_again_and_an_operator_where_to_look() -> None:
+async def test_the_agent_is_told_to_retry_and_an_operator_where_to_look() -> None:
     async with running() as registry:
         await spoil(registry)
         with pytest.raises(StoreUnavailable, match="hqctl quarantine"):
@@ -39,7 +39,7 @@ async def test_its_agent_is_told_to_ask_again_and_an_operator_where_to_look() ->
         assert [record.key for record in registry.admin.quarantine()] == ["secrets/a"]
 
 
-async def test_the_instance_can_be_deleted_and_nothing_is_left() -> None:
+async def test_an_instance_with_a_spoiled_record_can_be_deleted_completely() -> None:
     async with running() as registry:
         await spoil(registry)
         await registry.writes.delete("a", ANY, soon())

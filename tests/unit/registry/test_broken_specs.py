@@ -21,7 +21,7 @@ async def spoil(registry: Registry, instance_id: str) -> None:
     await registry.replica.fence.wait_for_fence()
 
 
-async def test_applying_what_is_shown_already_replaces_a_record_that_cannot_be_read() -> None:
+async def test_applying_the_instance_as_shown_replaces_an_unreadable_record() -> None:
     async with running() as registry:
         before = await create(registry, instance("a"))
         await spoil(registry, "a")
@@ -31,7 +31,7 @@ async def test_applying_what_is_shown_already_replaces_a_record_that_cannot_be_r
         assert shown(registry, "a").meta.uid == before.meta.uid
 
 
-async def test_who_names_the_version_that_is_shown_is_told_that_reading_again_does_not_help() -> None:
+async def test_an_update_with_the_shown_version_of_an_unreadable_record_says_to_leave_it_out() -> None:
     async with running() as registry:
         before = await create(registry, instance("a"))
         await spoil(registry, "a")
@@ -47,7 +47,7 @@ async def test_applying_over_an_unreadable_record_says_to_delete_it_first() -> N
         assert "delete the instance first" in str(refused.error)
 
 
-async def test_deleting_an_absent_part_of_an_unreadable_record_says_so() -> None:
+async def test_deleting_a_missing_revision_from_an_unreadable_record_is_not_found() -> None:
     async with running() as registry:
         await create(registry, instance("a"))
         await spoil(registry, "a")
@@ -56,7 +56,7 @@ async def test_deleting_an_absent_part_of_an_unreadable_record_says_so() -> None
         assert len(registry.admin.quarantine()) == 1
 
 
-async def test_nobody_is_told_that_all_records_can_be_read_before_they_are_read() -> None:
+async def test_the_quarantine_is_not_shown_before_the_store_is_read() -> None:
     async with running() as registry:
         await spoil(registry, "a")
         registry.replica.events.reset()

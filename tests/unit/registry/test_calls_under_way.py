@@ -40,7 +40,7 @@ async def begin_to_restore(store: MemoryStore, replica: Replica) -> None:
 
 
 async def noticed(replica: Replica) -> None:
-    """Return between the moment at which the follower saw the new epoch and that at which it forgets everything."""
+    """Return after the follower saw the new epoch and before it forgets everything."""
     while replica.follower.following.is_set():
         await asyncio.sleep(0)
     assert replica.loading.loaded.is_set()
@@ -65,7 +65,7 @@ CALLS: dict[str, Call] = {
 
 
 @pytest.mark.parametrize("what", CALLS)
-def test_nobody_is_told_that_something_is_missing_from_a_backup_that_is_half_put_back(what: str) -> None:
+def test_nothing_is_reported_missing_while_a_backup_is_half_put_back(what: str) -> None:
     @in_virtual_time
     async def play() -> None:
         async with Simulation() as simulation:
@@ -94,7 +94,7 @@ async def test_nothing_is_deleted_while_a_backup_is_being_put_back() -> None:
 
 
 @in_virtual_time
-async def test_a_version_of_one_history_is_never_taken_for_the_same_number_of_the_next() -> None:
+async def test_a_version_of_one_history_is_never_taken_for_one_of_the_next() -> None:
     """The caller read a version that the replica has not seen yet; meanwhile the store is restored and grows to it."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
@@ -115,8 +115,8 @@ async def test_a_version_of_one_history_is_never_taken_for_the_same_number_of_th
 
 
 @in_virtual_time
-async def test_a_replica_whose_fence_dies_while_it_reads_the_store_ends_with_its_error() -> None:
-    """It neither asks the dead fence for ever nor keeps the loop from noticing."""
+async def test_a_replica_whose_fence_fails_during_loading_ends_with_the_error() -> None:
+    """It must not ask the dead fence for ever, nor block the loop."""
     simulation = Simulation()
     running = await simulation.start_replica()
 

@@ -44,7 +44,7 @@ def test_without_a_mask_absent_descriptors_mean_unchanged() -> None:
 
 
 @pytest.mark.parametrize("mask", [["spec.revision", "spec.revision.secret"], ["*"], ["spec.revision.secret"]])
-def test_clearing_descriptors_takes_the_mask(mask: list[str]) -> None:
+def test_descriptors_are_cleared_only_with_a_mask(mask: list[str]) -> None:
     new = changes.updated_draft(draft_of(with_secret(instance("a-1"))), instance("a-1"), mask)
     assert not new.secrets
     assert new.spec.revision[0].secret_count == 0
@@ -67,7 +67,7 @@ def test_without_a_mask_an_absent_allocation_stays_and_a_given_one_replaces() ->
     assert new.spec.node_name == "node-2"
 
 
-def test_a_star_replaces_everything_also_by_nothing() -> None:
+def test_a_star_replaces_everything_and_clears_absent_fields() -> None:
     made = instance("a-1")
     made.spec.allocation.cpu_millicores = 500
     bare = model.Instance()
@@ -78,7 +78,7 @@ def test_a_star_replaces_everything_also_by_nothing() -> None:
     assert not new.spec.revision
 
 
-def test_a_schedulers_mask_touches_nothing_else() -> None:
+def test_a_mask_of_the_node_changes_nothing_else() -> None:
     old = draft_of(instance("a-1", text="kept"))
     given = model.Instance()
     given.spec.node_name = "node-9"
@@ -88,7 +88,7 @@ def test_a_schedulers_mask_touches_nothing_else() -> None:
     assert new.spec.revision == old.spec.revision
 
 
-def test_a_mask_of_what_cannot_be_written_names_the_path() -> None:
+def test_a_mask_with_a_read_only_field_is_refused_with_its_path() -> None:
     with pytest.raises(InvalidRequest, match=r"update_mask: 'meta\.uid' cannot be written"):
         changes.updated_draft(draft_of(instance("a-1")), instance("a-1"), ["meta.uid"])
 
@@ -161,7 +161,7 @@ def names_of(message: Message) -> set[str]:
     return {field.name for field, _ in message.ListFields()}
 
 
-def test_a_weight_is_set_and_taken_away_by_its_mask_and_kept_by_who_does_not_give_one() -> None:
+def test_a_weight_is_set_and_cleared_by_its_mask_and_kept_without_one() -> None:
     given = model.Instance(spec=model.InstanceSpec(weight=0))
     old = draft_of(instance("a-1"))
     resting = changes.updated_draft(old, given, ["spec.weight"])

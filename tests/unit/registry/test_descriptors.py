@@ -25,7 +25,7 @@ async def test_secrets_are_served_to_the_agent_only() -> None:
             await registry.revisions.get("a-1", "r1", "node-2")
 
 
-async def test_a_deploy_system_asks_for_descriptors_without_a_node_and_before_there_is_one() -> None:
+async def test_descriptors_can_be_read_without_a_node_before_the_instance_has_one() -> None:
     async with running() as registry:
         made = instance("a-1", node="")
         made.spec.revision[0].secret.add(name="pw", provider="vault", id="where", environment_variable="PW")

@@ -53,7 +53,7 @@ def standing(
         (InstanceCounts(100, 100), NOBODY, 101, DOUBTED),
     ],
 )
-def test_what_speaks_against_an_epoch(
+def test_an_epoch_with_too_few_instances_or_too_many_strangers_is_doubted(
     now: InstanceCounts, before: InstanceCounts, strangers: int, expected: service_pb2.EpochTrust
 ) -> None:
     one = standing(now, before, strangers)
@@ -63,19 +63,19 @@ def test_what_speaks_against_an_epoch(
     assert one._replace(restored=True).trust == CONFIRMED
 
 
-def test_that_most_is_back_is_to_be_written_down_once() -> None:
+def test_a_store_is_recovered_once_it_holds_most_of_the_remembered_instances() -> None:
     assert standing(MANY, MANY).is_recovered
     assert not standing(NOBODY, MANY).is_recovered
     assert not standing(MANY, MANY, confirmed=True).is_recovered
     assert not standing(MANY).is_recovered
 
 
-def test_a_second_loss_under_doubt_is_compared_with_what_was_before_the_first() -> None:
+def test_a_second_loss_under_doubt_is_compared_with_the_state_before_the_first() -> None:
     assert standing(InstanceCounts(3, 3), MANY).remembered_holdings() == MANY
     assert standing(InstanceCounts(3, 3), MANY, confirmed=True).remembered_holdings() == InstanceCounts(3, 3)
 
 
-def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> None:
+def test_an_agent_that_reports_a_deleted_instance_once_is_no_stranger() -> None:
     strangers = UnknownInstances(persistent_s=90, forgotten_s=600)
     strangers.record_report("n1", "deleted", 0)
     for now in (0, 180, 360):
@@ -87,7 +87,7 @@ def test_an_agent_that_hears_once_that_its_instance_is_gone_is_no_stranger() -> 
     assert strangers.going_on(1000) == {}
 
 
-def test_strangers_take_no_memory_without_an_end() -> None:
+def test_the_memory_for_strangers_is_bounded() -> None:
     strangers = UnknownInstances(persistent_s=0, forgotten_s=600)
     strangers.record_report("n0", "lost", 0)
     for n in range(110_000):
@@ -111,7 +111,7 @@ def test_strangers_take_no_memory_without_an_end() -> None:
         ({30: 2, 20: 1}, 3, 80),
     ],
 )
-def test_what_one_agent_says_alone_makes_no_doubt(reporters: dict[int, int], nodes: int, expected: int) -> None:
+def test_strangers_of_a_single_node_raise_no_doubt_if_there_are_other_nodes(reporters: dict[int, int], nodes: int, expected: int) -> None:
     assert believed(reporters, nodes) == expected
 
 
@@ -127,8 +127,8 @@ def test_nodes_are_counted_by_how_many_unknown_instances_they_report() -> None:
         assert strangers.going_on(now) == Counter(by_node.values())
 
 
-def test_a_lost_store_is_not_believed_as_soon_as_a_second_node_is_there() -> None:
-    """It was: 98 of 100 instances were still missing, and discovery took the list of two."""
+def test_a_lost_store_is_still_doubted_when_a_second_node_appears() -> None:
+    """Otherwise discovery would take a list of two while 98 of 100 instances are still missing."""
     clock, held = SimpleNamespace(now=lambda: 100.0), {"nodes": 0, "instances": 0}
     cache: Any = SimpleNamespace(
         nodes=lambda: held["nodes"], ready=lambda: held["instances"], epoch="e1", epoch_record=EpochRecord(epoch="e1")

@@ -25,7 +25,7 @@ async def explained(status: model.InstanceStatus, *marks: storage_pb2.RevisionMa
     return (await still.registry.explain.explain("a", None)).summary
 
 
-async def test_what_an_agent_says_is_told_in_words() -> None:
+async def test_an_explanation_quotes_the_message_of_the_agent() -> None:
     status = model.InstanceStatus()
     status.ready.status = model.CONDITION_STATUS_FALSE
     status.revision.add(id="r").ready.CopyFrom(
@@ -48,7 +48,7 @@ async def test_how_a_container_ended_last_is_in_the_explanation() -> None:
     assert list(told.container) == [container]
 
 
-async def test_values_that_this_version_does_not_know_are_no_obstacle() -> None:
+async def test_unknown_enum_values_can_be_explained() -> None:
     status = model.InstanceStatus.FromString(b"\x12\x02\x08\x63")  # ready.status = 99
     status.revision.add(id="r").ready.CopyFrom(model.Condition.FromString(b"\x08\x63"))
     assert "readiness was never reported" in await explained(status, mark(ready=False, heard_ms=1 << 62), target=99)
@@ -78,7 +78,7 @@ async def test_a_not_ready_report_after_a_silence_is_not_explained_as_silence() 
 
 
 @in_virtual_time
-async def test_a_replica_that_has_just_started_claims_no_report_that_it_did_not_hear() -> None:
+async def test_a_replica_that_has_just_started_names_no_report_it_did_not_hear() -> None:
     async with Simulation() as simulation:
         agent = await ready(simulation, (await simulation.start_replica()).registry)
         registry = (await simulation.start_replica()).registry
@@ -95,7 +95,7 @@ async def test_a_replica_that_has_just_started_claims_no_report_that_it_did_not_
 
 
 @in_virtual_time
-async def test_a_replica_lists_no_others_that_it_knows_from_old_records_only() -> None:
+async def test_a_replica_does_not_list_replicas_known_only_from_old_records() -> None:
     async with Simulation() as simulation:
         first = await simulation.start_replica()
         name = first.registry.replica.config.replica

@@ -17,7 +17,7 @@ from tests.support.in_process_replica import running
 from tests.support.virtual_time import VirtualClock, in_virtual_time
 
 
-async def test_a_consistency_that_this_replica_does_not_know_is_refused_rather_than_taken_for_none() -> None:
+async def test_an_unknown_consistency_is_refused_rather_than_ignored() -> None:
     read = pb.ReadOptions.FromString(b"\x18\x09")
     count = Lookups(cast("Registry", None), 0).count(pb.CountInstancesRequest(read=read), Call())
     with pytest.raises(InvalidRequest, match=r"^read\.consistency: 9 is not a valid ReadConsistency"):
@@ -32,8 +32,8 @@ async def test_a_consistency_that_this_replica_does_not_know_is_refused_rather_t
 
 @pytest.mark.parametrize(("asked_s", "gets_s"), [(0, 5), (3, 5), (20, 20), (60, 60)])
 @in_virtual_time
-async def test_a_watch_is_sent_bookmarks_as_seldom_as_it_asks_for(asked_s: int, gets_s: int) -> None:
-    """The first may come sooner: at the moment of all watches of the connection."""
+async def test_a_watch_gets_bookmarks_at_the_interval_it_asks_for(asked_s: int, gets_s: int) -> None:
+    """The first may come sooner: all watches of a connection get theirs at one moment."""
     request, times_s = pb.WatchInstancesRequest(bookmark_interval={"seconds": asked_s}), list[float]()
 
     async def follow(registry: Registry) -> None:

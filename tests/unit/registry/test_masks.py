@@ -44,7 +44,7 @@ def named_by(path: str, named: list[str]) -> bool:
 
 
 def leaves(message: object, prefix: str = "") -> dict[str, list[object]]:
-    """All values by the path of their field; the elements of lists together."""
+    """All values by the path of their field; those of a list's elements together."""
     found_leaves: dict[str, list[object]] = {}
     for field, value in message.ListFields():  # type: ignore[attr-defined]
         path = f"{prefix}{field.name}"
@@ -66,6 +66,6 @@ def leaves(message: object, prefix: str = "") -> dict[str, list[object]]:
         (("spec", "spec.node_name"), {"spec"}),
     ],
 )
-def test_what_is_named_as_a_whole_is_kept_as_a_whole(named: tuple[str, ...], kept: set[str]) -> None:
+def test_a_path_within_another_one_does_not_narrow_it(named: tuple[str, ...], kept: set[str]) -> None:
     instance = reported().instance()
     assert Mask(named).masked_copy(instance) == Mask(kept).masked_copy(instance)

@@ -25,7 +25,7 @@ async def create(registry: Registry, name: str) -> None:
 
 
 async def lose_deletion(simulation: Simulation, replica: Replica, name: str) -> None:
-    """The instance is deleted, and this replica is not told."""
+    """Delete the instance, and make the replica believe that it still exists."""
     key = replica.key_names.spec(name)
     entry = replica.cache.get(name)
     assert entry is not None
@@ -80,7 +80,7 @@ async def test_an_instance_that_is_gone_disappears_and_open_watches_are_told_of_
 
 
 @in_virtual_time
-async def test_who_took_a_ghost_elsewhere_starts_over() -> None:
+async def test_a_watch_that_got_a_ghost_from_another_replica_starts_over() -> None:
     async with Simulation() as simulation:
         wrong = (await simulation.start_replica()).registry
         right = (await simulation.start_replica()).registry
@@ -101,7 +101,7 @@ async def test_who_took_a_ghost_elsewhere_starts_over() -> None:
 
 
 @in_virtual_time
-async def test_a_mend_makes_nobody_late_and_forgives_nobody() -> None:
+async def test_a_mend_of_memory_changes_no_deadline() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         replica = registry.replica
@@ -120,8 +120,8 @@ async def test_a_mend_makes_nobody_late_and_forgives_nobody() -> None:
 
 
 @in_virtual_time
-async def test_what_is_in_quarantine_counts_as_it_is_stored() -> None:
-    """It is refused and known: no difference. What becomes of it is noticed as of any other record."""
+async def test_a_record_in_quarantine_is_compared_as_it_is_stored() -> None:
+    """It is known, though refused, and so is no difference; later changes of it are noticed as of any record."""
     async with Simulation() as simulation:
         replica = (await simulation.start_replica()).registry.replica
         for name in ("a", "b", "c"):

@@ -41,8 +41,8 @@ async def test_the_store_is_not_doubted_because_of_one_agent() -> None:
         assert "agents report 6 instances that the store does not have; it holds 2" in trust.standing().doubt()
 
 
-async def test_reports_of_more_containers_than_a_node_has_are_refused_at_once() -> None:
-    """Two bytes each: one call stopped the replica for seconds."""
+async def test_a_batch_of_reports_with_too_many_containers_is_refused_at_once() -> None:
+    """A container takes two bytes: otherwise one call could stop the replica for seconds."""
     report = pb.ReportStatusRequest(instance_id="web-1", uid=1, node="n1")
     report.revision.container.add()
     for _ in range(10):

@@ -27,7 +27,7 @@ ALL = pb.InstanceFilter()
 
 
 def many(world: World, count: int, text: str = "") -> None:
-    """Instances i-000 and on, in few transactions."""
+    """Create the instances i-000, i-001, ..., in few transactions."""
     for start in range(0, count, 50):
         puts: dict[bytes, bytes | None] = {}
         for number in range(start, min(start + 50, count)):
@@ -115,14 +115,14 @@ async def test_an_instance_that_is_larger_than_a_page_has_one_for_itself() -> No
     assert ids == [["i-000"], ["i-001"], ["i-002"]]
 
 
-async def test_a_page_that_is_just_full_at_the_end_has_no_next_one() -> None:
+async def test_a_last_page_that_is_just_full_has_no_token() -> None:
     world = World()
     many(world, 4)
     page = await loaded(world).find(ALL, 4)
     assert (len(page.instances), page.next_page_token) == (4, "")
 
 
-async def test_a_list_of_many_services_is_in_order_too_however_many_there_are() -> None:
+async def test_a_list_of_several_services_is_in_order_of_ids() -> None:
     world = World()
     many(world, 999)
     still = loaded(world)
@@ -131,7 +131,7 @@ async def test_a_list_of_many_services_is_in_order_too_however_many_there_are() 
     assert found == [f"i-{number:03d}" for number in range(999) if number % 3 != 1]
 
 
-async def test_all_labels_of_a_filter_have_to_be_there() -> None:
+async def test_an_instance_must_have_all_labels_of_a_filter() -> None:
     world = World()
     labelled = {"a": {"x": "1"}, "b": {"y": "2"}, "c": {"x": "1", "y": "2"}, "d": {"x": "1", "y": "3"}, "e": {"x": "1"}}
     for instance_id, labels in labelled.items():
@@ -191,7 +191,7 @@ async def test_a_token_of_another_epoch_starts_over() -> None:
 @example(base64.urlsafe_b64encode(b'["a","b",' + b"9" * 5_000 + b"]").decode())
 @example("\u00e4" * 8)
 @example("x" * 100_000)
-async def test_no_word_taken_for_a_token_does_harm(word: str) -> None:
+async def test_any_text_that_is_no_token_is_refused(word: str) -> None:
     still = loaded(World())
     if word:
         with pytest.raises(InvalidRequest) as refused:
@@ -249,8 +249,8 @@ async def test_counts_are_those_of_the_lists(history: list[Step], wanted: pb.Ins
     assert sum(count.unknown for count in ready) == len(untold)
 
 
-async def test_what_does_not_fit_on_a_page_takes_no_memory() -> None:
-    """Thousands of instances of full size would be a gigabyte, for a page of three megabytes."""
+async def test_instances_beyond_the_page_take_no_memory() -> None:
+    """Otherwise a page of three megabytes would take a gigabyte, for thousands of instances of full size."""
     world = World()
     many(world, 400, text="x" * (64 << 10))
     still = loaded(world, page_bytes=1 << 20)

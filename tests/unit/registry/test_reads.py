@@ -30,7 +30,7 @@ async def test_a_read_waits_for_its_version() -> None:
     assert answer.sources[0].version >= batch.revision
 
 
-async def test_a_read_whose_version_does_not_come_is_told_to_try_again() -> None:
+async def test_a_read_of_a_version_that_does_not_come_fails_with_a_retry_delay() -> None:
     still = loaded(World())
     with pytest.raises(BehindVersion) as told:
         await still.reads.find(Query(ALL), 0, "", pb.ReadOptions(min_version=999), still.clock.now())
@@ -42,8 +42,8 @@ async def test_a_read_of_another_epoch_starts_over() -> None:
         await loaded(World()).find(ALL, read=pb.ReadOptions(min_version=1, epoch="another"))
 
 
-async def test_what_was_demanded_holds_after_a_fence_too() -> None:
-    """Whatever a missing instance's fence waited for: the store may have been restored meanwhile."""
+async def test_the_demanded_version_is_checked_again_after_a_fence() -> None:
+    """The fence for a missing instance takes time, in which the store may have been restored."""
     world = World()
     still = loaded(world)
     world.uids["a"] = 1
@@ -59,7 +59,7 @@ async def test_what_was_demanded_holds_after_a_fence_too() -> None:
         await still.reads.get("a", pb.ReadOptions(min_version=1, epoch=EPOCH), None)
 
 
-async def test_a_replica_about_to_read_a_new_history_answers_in_the_old_ones_name_only() -> None:
+async def test_a_replica_about_to_read_a_new_history_answers_only_for_the_old_one() -> None:
     still = loaded(World())
     still.replica.epoch.current = "the-next"
     assert (await still.find(ALL)).sources[0].epoch == EPOCH
@@ -83,7 +83,7 @@ async def test_a_strong_read_sees_what_a_fence_brings() -> None:
     assert len((await still.find(ALL, read=strong)).instances) == 1
 
 
-async def test_not_found_is_said_after_a_fence_only() -> None:
+async def test_not_found_is_answered_only_after_a_fence() -> None:
     world = World()
     still = loaded(world)
     world.uids["a"] = 1
@@ -96,7 +96,7 @@ async def test_not_found_is_said_after_a_fence_only() -> None:
             await still.reads.get(absent, PLAIN, None)
 
 
-async def test_nothing_is_read_before_everything_was() -> None:
+async def test_reads_are_refused_before_the_store_is_loaded() -> None:
     still = SteppedReplica()
     with pytest.raises(NotLoaded):
         await still.find(ALL)
@@ -104,7 +104,7 @@ async def test_nothing_is_read_before_everything_was() -> None:
         await anext(still.watch(ALL))
 
 
-async def test_an_answer_says_which_version_it_is_of_however_soon_it_follows_another() -> None:
+async def test_an_answer_has_its_own_version_however_soon_it_follows_another() -> None:
     world = World()
     still = loaded(world)
     world.uids["a"] = 1
@@ -114,7 +114,7 @@ async def test_an_answer_says_which_version_it_is_of_however_soon_it_follows_ano
         assert answer.sources[0].version == world.version == answer.instances[0].meta.version
 
 
-async def test_an_answer_says_at_most_how_stale_it_is_and_when_that_is_too_much() -> None:
+async def test_an_answer_bounds_its_staleness_and_says_if_that_is_too_much() -> None:
     still = loaded(World())
     assert (await still.find(ALL)).sources[0].stale
     still.replica.fence.proven_at = still.clock.now()

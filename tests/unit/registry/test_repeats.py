@@ -40,7 +40,7 @@ def _heartbeat_of(stage: CacheAndTracker, report: service_pb2.ReportStatusReques
 
 
 @pytest.mark.parametrize("sequence", [5, 6, 1_000])
-def test_the_same_again_is_a_heartbeat(stage: CacheAndTracker, sequence: int) -> None:
+def test_a_repeated_report_is_a_heartbeat(stage: CacheAndTracker, sequence: int) -> None:
     report = _report()
     report.revision.sequence = sequence
     marks = [mark.id for mark in stage.entry().marks]
@@ -63,13 +63,13 @@ DIFFERENT: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("what", DIFFERENT)
-def test_what_differs_in_anything_goes_the_long_way(stage: CacheAndTracker, what: str) -> None:
+def test_a_report_that_differs_in_any_field_goes_the_long_way(stage: CacheAndTracker, what: str) -> None:
     report = _report()
     DIFFERENT[what](report)
     assert _heartbeat_of(stage, report) is None
 
 
-def test_the_report_that_is_stored_already_is_a_heartbeat_when_it_comes_again_unsettled(stage: CacheAndTracker) -> None:
+def test_the_stored_report_is_a_heartbeat_even_if_unsettled(stage: CacheAndTracker) -> None:
     report = _report()
     report.unsettled = True
     assert _heartbeat_of(stage, report) is not None

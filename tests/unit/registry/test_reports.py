@@ -123,7 +123,7 @@ async def test_a_second_reporter_fences_the_first() -> None:
         await second.report()
 
 
-async def test_nobody_reports_without_having_begun() -> None:
+async def test_a_report_without_begin_reporting_is_refused() -> None:
     async with running() as registry:
         await created(registry)
         agent = Reporter(registry)
@@ -151,7 +151,7 @@ async def test_each_reason_to_stop_has_its_own_error() -> None:
             await registry.reports.report(unknown, soon())
 
 
-async def test_an_agent_of_an_earlier_uid_is_told_so() -> None:
+async def test_a_report_for_an_earlier_uid_is_refused_as_such() -> None:
     async with running() as registry:
         await created(registry)
         agent = await Reporter(registry).begin()
@@ -202,8 +202,8 @@ async def test_two_revisions_are_judged_and_reported_separately() -> None:
         assert (ready.status, ready.message) == (FALSE, "revision r2: gone")
 
 
-async def test_what_makes_an_agent_stop_says_in_which_epoch() -> None:
-    """Told by another history than the one that knew the instance, it makes nobody stop (docs/decisions/011)."""
+async def test_errors_that_make_an_agent_stop_name_the_epoch() -> None:
+    """In another epoch than the one that knew the instance, no agent stops for them (docs/decisions/011)."""
     async with running() as registry:
         await created(registry)
         agent = await Reporter(registry).begin()

@@ -17,7 +17,7 @@ KEYS = HqKeys()
 
 
 async def reborn(store: FaultyStore, spec: bytes) -> int:
-    """Others delete the instance and create it again; the version."""
+    """Delete the instance and create it again from elsewhere; return the version."""
     gone = (KEYS.spec("a-1"), KEYS.status("a-1"))
     await store.store.commit((), (Write((), deletes=gone),), 1)
     return (await store.store.commit((), (Write((), ((KEYS.spec("a-1"), spec),)),), 1)).revision
@@ -48,7 +48,7 @@ async def test_a_watch_over_a_gap_with_an_unreadable_successor_reports_the_insta
 
 
 @in_virtual_time
-async def test_a_report_tries_few_times_while_its_replica_does_not_hear_of_another_uid() -> None:
+async def test_a_report_is_tried_few_times_while_its_replica_does_not_see_the_new_uid() -> None:
     store = faulty()
     async with running(store, VirtualClock()) as registry:
         agent = await reporting(registry)

@@ -22,7 +22,7 @@ Meanwhile = Callable[[Simulation, Registry], Awaitable[object]]
 
 
 async def taken_back(simulation: Simulation, registry: Registry, since: Callable[[], Awaitable[object]]) -> None:
-    """A backup is made, something happens, and the backup is put back."""
+    """Make a backup, run `since`, and restore the backup."""
     file = await saved(simulation.store)
     await since()
     await restored(simulation.store, file, replace=True)
@@ -50,7 +50,7 @@ async def begin_anew(agents: list[Reporter], registry: Registry) -> None:
 
 
 async def nothing(_: Simulation, __: Registry) -> None:
-    """Happens."""
+    """Does nothing meanwhile."""
 
 
 async def a_revision_goes(simulation: Simulation, registry: Registry) -> None:
@@ -63,8 +63,8 @@ async def all_are_silent(simulation: Simulation, registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("meanwhile", [nothing, a_revision_goes, all_are_silent])
-def test_an_agent_that_began_after_the_backup_is_told_to_begin_again_and_not_to_stop(meanwhile: Meanwhile) -> None:
-    """FENCED would make it stop what it runs: a restore would stop every agent that was started since the backup."""
+def test_an_agent_that_began_after_the_backup_must_begin_again_and_not_stop(meanwhile: Meanwhile) -> None:
+    """FENCED would make it stop its processes: a restore would stop whatever was started since the backup."""
 
     @in_virtual_time
     async def play() -> None:
@@ -82,7 +82,7 @@ def test_an_agent_that_began_after_the_backup_is_told_to_begin_again_and_not_to_
 
 
 @in_virtual_time
-async def test_so_is_one_that_began_after_a_snapshot_of_the_store_itself() -> None:
+async def test_an_agent_that_began_after_a_snapshot_of_etcd_must_begin_again_too() -> None:
     async with Simulation() as simulation:
         replica = await simulation.start_replica()
         registry, before = replica.registry, replica.registry.replica.epoch.current
@@ -114,7 +114,7 @@ async def test_an_agent_that_has_reported_since_before_the_backup_goes_on_as_if_
 
 
 @in_virtual_time
-async def test_who_begins_after_a_restore_fences_those_before() -> None:
+async def test_an_agent_that_begins_after_a_restore_fences_earlier_ones() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         first, _ = agents = await two_agents(simulation, registry)
@@ -125,7 +125,7 @@ async def test_who_begins_after_a_restore_fences_those_before() -> None:
 
 
 @in_virtual_time
-async def test_to_forget_who_reported_renews_nobody() -> None:
+async def test_forgetting_a_reporter_renews_no_deadline() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         first, _ = agents = await two_agents(simulation, registry)

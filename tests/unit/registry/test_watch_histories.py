@@ -30,7 +30,7 @@ class Client:
         self._stream: AsyncGenerator[pb.WatchInstancesResponse, None] | None = None
 
     async def open(self, replica: int) -> None:
-        """At another replica, from the last token."""
+        """Open the watch at this replica, from the last token."""
         if self._stream is not None:
             await self._stream.aclose()
         self._stream = self._stage.replicas[replica].watch(self._wanted, self.token)
@@ -47,7 +47,7 @@ class Client:
         return message
 
     async def read_all(self) -> None:
-        """Up to where the store is."""
+        """Read until the watch has reached the version of the store."""
         for _ in range(200):
             message = await self.read()
             if message.kind == pb.WATCH_KIND_BOOKMARK and version_of(message) == self._stage.truth.version:
@@ -90,7 +90,7 @@ class Stage:
             still.apply(batch)
 
     def miss(self, number: int) -> None:
-        """The store was compacted under a replica: it gets the difference only."""
+        """Compact the store under a replica, which then gets only the difference."""
         still = self.replicas[number]
         if still.held_back:
             still.held_back.clear()
@@ -104,7 +104,7 @@ class Stage:
 
 @st.composite
 def acts(draw: st.DrawFn, missing: bool) -> list[tuple[Any, ...]]:
-    """What happens, one thing after the other."""
+    """A sequence of things that happen."""
     replica, client = st.integers(0, 1), st.integers(0, 2)
     act = st.one_of(
         st.tuples(st.just("change"), steps(spoiled=False)),
@@ -130,7 +130,7 @@ async def play(stage: Stage, plan: list[tuple[Any, ...]]) -> None:
 
 
 async def finish(stage: Stage) -> None:
-    """Everything arrives everywhere, and is read here and, from the same tokens, there."""
+    """Let everything arrive, and read it at one replica and, from the same tokens, at the other."""
     for still in stage.replicas:
         still.catch_up()
     for client in stage.clients:
@@ -176,7 +176,7 @@ async def test_a_watch_goes_on_at_any_replica_through_restarts_and_lags(
 
 @some
 @given(wanted, acts(missing=True), st.sampled_from((300, 16 * 2_000, 1 << 24)), st.sampled_from((900, 5_000, 1 << 20)))
-async def test_a_watch_that_cannot_go_on_says_so_and_is_right_afterwards(
+async def test_a_watch_that_cannot_resume_says_so_and_is_right_afterwards(
     filters_: list[pb.InstanceFilter], plan: list[tuple[Any, ...]], buffer_bytes: int, history_bytes: int
 ) -> None:
     stage = Stage(filters_, watch_buffer_bytes=buffer_bytes, history_bytes=history_bytes)

@@ -13,7 +13,7 @@ from tests.support.watch_setup import ALL, BOOKMARK, EVENTS, SNAPSHOT, SYNCED, S
 OF_S = pb.InstanceFilter(service_id=["s"])
 
 
-async def test_it_begins_with_what_there_is() -> None:
+async def test_a_watch_begins_with_a_snapshot() -> None:
     scene = Scene()
     stream = scene.watch()
     first, second = await some(stream, 2)
@@ -23,7 +23,7 @@ async def test_it_begins_with_what_there_is() -> None:
     await stream.aclose()
 
 
-async def test_what_changes_during_the_snapshot_follows_it() -> None:
+async def test_changes_during_the_snapshot_follow_it() -> None:
     scene = Scene()
     stream = scene.watch()
     first = await anext(stream)
@@ -62,7 +62,7 @@ async def test_a_resumed_watch_gets_what_it_missed_and_then_a_bookmark() -> None
     await stream.aclose()
 
 
-async def test_a_token_of_the_future_waits_for_it() -> None:
+async def test_a_watch_with_a_newer_token_waits_for_its_version() -> None:
     scene = Scene()
     stream = scene.watch()
     ahead = SteppedReplica()
@@ -79,7 +79,7 @@ async def test_a_token_of_the_future_waits_for_it() -> None:
     await at_the_other.aclose()
 
 
-async def test_a_difference_is_marked_and_stands_alone() -> None:
+async def test_a_collapsed_difference_is_marked_and_stands_alone() -> None:
     scene = Scene()
     stream = scene.watch()
     await synced(stream)
@@ -97,7 +97,7 @@ async def test_a_difference_is_marked_and_stands_alone() -> None:
     await stream.aclose()
 
 
-async def test_what_leaves_the_filter_is_told_as_left() -> None:
+async def test_an_instance_that_leaves_the_filter_is_reported_as_left() -> None:
     scene = Scene()
     stream = scene.watch(wanted=OF_S)
     await synced(stream)
@@ -125,7 +125,7 @@ async def test_a_version_that_is_too_large_for_a_message_has_its_token_at_its_en
     await stream.aclose()
 
 
-async def test_a_shutdown_ends_it_with_a_token_to_go_on_with() -> None:
+async def test_a_shutdown_ends_a_watch_with_a_token_to_resume_from() -> None:
     scene = Scene()
     stream = scene.watch()
     await synced(stream)
@@ -138,7 +138,7 @@ async def test_a_shutdown_ends_it_with_a_token_to_go_on_with() -> None:
         await anext(scene.watch())
 
 
-async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_is_claimed() -> None:
+async def test_a_newer_token_is_not_called_lost_while_the_store_is_away() -> None:
     scene = Scene()
     scene.put("b")
     token = (await synced(scene.watch())).resume_token
@@ -153,7 +153,7 @@ async def test_if_the_store_cannot_be_asked_about_a_token_that_is_ahead_nothing_
         await anext(behind.watch(ALL, token))
 
 
-async def test_the_filter_is_that_of_the_token() -> None:
+async def test_a_token_is_refused_with_another_filter() -> None:
     scene = Scene()
     token = (await synced(scene.watch())).resume_token
     with pytest.raises(InvalidRequest, match="another filter"):

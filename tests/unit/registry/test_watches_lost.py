@@ -15,7 +15,7 @@ from tests.support.watch_setup import ALL, EVENTS, RESYNC, SNAPSHOT, SYNCED, Sce
 
 
 async def resync_of(stream: Stream) -> str:
-    """The reason, once it is said; afterwards there is a fresh snapshot."""
+    """Read up to the resync and the fresh snapshot after it; return the reason."""
     while (message := await anext(stream)).kind != RESYNC:
         assert message.kind != SNAPSHOT
     assert not message.resume_token
@@ -24,7 +24,7 @@ async def resync_of(stream: Stream) -> str:
     return message.reason
 
 
-async def test_a_token_that_stays_ahead_is_of_a_past_that_is_gone() -> None:
+async def test_a_token_newer_than_the_store_starts_over() -> None:
     scene = Scene()
     scene.put("b")
     token = (await synced(scene.watch())).resume_token
@@ -73,7 +73,7 @@ async def test_a_reader_that_stops_in_its_snapshot_is_cut_off_and_keeps_nothing_
     await stream.aclose()
 
 
-async def test_a_slow_reader_of_the_past_finds_its_piece_gone() -> None:
+async def test_a_slow_reader_of_the_history_is_resynced_when_its_part_is_gone() -> None:
     scene = Scene(history_bytes=20_000)
     token = (await synced(scene.watch())).resume_token
     with pytest.MonkeyPatch.context() as patch:
@@ -103,8 +103,8 @@ async def test_when_the_store_is_replaced_everyone_is_told(reading: str) -> None
         assert "new history" in await resync_of(stream)
 
 
-async def test_a_reader_of_the_past_never_gets_its_old_events_under_the_new_epoch() -> None:
-    """Between the parts of a large version: a token of the new epoch would skip whatever the restore changed."""
+async def test_old_events_are_never_sent_under_a_new_epoch() -> None:
+    """Between parts of a large version, a token of the new epoch would skip what the restore changed."""
     scene = Scene()
     token = (await synced(scene.watch())).resume_token
     with pytest.MonkeyPatch.context() as patch:
@@ -120,7 +120,7 @@ async def test_a_reader_of_the_past_never_gets_its_old_events_under_the_new_epoc
 
 
 async def waiting_for_everything(scene: Scene) -> tuple[Stream, asyncio.Task[pb.WatchInstancesResponse]]:
-    """A watch that was told to begin anew, and its next message, which has to wait until all is read again."""
+    """A watch after its resync, and its next message, which has to wait until the store is read again."""
     stream = scene.watch()
     await synced(stream)
     scene.still.replica.events.reset()

@@ -18,7 +18,7 @@ NAMES = [f"i-{number:03}" for number in range(100)]
 
 @pytest.fixture
 def small_messages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every snapshot takes a hundred."""
+    """Make messages so small that every snapshot takes a hundred of them."""
     monkeypatch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
 
 
@@ -28,7 +28,7 @@ def alive(kind: type[T]) -> set[int]:
 
 
 @pytest.mark.usefixtures("small_messages")
-async def test_new_watches_that_stall_keep_no_more_old_instances_alive_than_the_history_has_changes() -> None:
+async def test_stalled_new_watches_keep_no_more_old_instances_alive_than_the_history_has_changes() -> None:
     before = alive(Entry)
     scene = Scene(history_bytes=100_000)
     scene.put(*NAMES)
@@ -50,7 +50,7 @@ async def test_new_watches_that_stall_keep_no_more_old_instances_alive_than_the_
         await stream.aclose()
 
 
-async def test_who_was_given_up_in_its_snapshot_gets_another() -> None:
+async def test_a_watch_cut_off_in_its_snapshot_gets_a_new_one() -> None:
     scene = Scene(history_bytes=1_000)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("hq.registry.watch_messages.MESSAGE_BYTES", 10)
@@ -68,7 +68,7 @@ async def test_who_was_given_up_in_its_snapshot_gets_another() -> None:
     await stream.aclose()
 
 
-async def test_a_message_that_waits_for_its_reader_holds_nothing_of_the_queue() -> None:
+async def test_a_message_that_waits_for_its_reader_keeps_no_queued_event_alive() -> None:
     scene = Scene()
     before = alive(Delivery)
     streams = [scene.watch() for _ in range(5)]
@@ -85,7 +85,7 @@ async def test_a_message_that_waits_for_its_reader_holds_nothing_of_the_queue() 
         await stream.aclose()
 
 
-async def test_a_message_of_the_past_keeps_no_history_alive() -> None:
+async def test_a_message_from_the_history_keeps_no_history_alive() -> None:
     scene = Scene(history_bytes=5_000)
     token = (await synced(scene.watch())).resume_token
     before = alive(WatchedEvent)

@@ -27,7 +27,7 @@ async def ready_agent(registry: Registry, instance_id: str, revision: str = "r1"
     return reporter.incarnation
 
 
-async def test_what_create_answers_is_what_is_shown() -> None:
+async def test_the_answer_of_create_is_the_instance_as_shown() -> None:
     async with running() as registry:
         answered = await create(registry, instance("a-1"))
         assert answered == shown(registry, "a-1")
@@ -35,7 +35,7 @@ async def test_what_create_answers_is_what_is_shown() -> None:
         assert answered.status.ready.reason == "NothingReported"
 
 
-async def test_an_id_is_taken_once() -> None:
+async def test_an_id_in_use_cannot_be_created_again() -> None:
     async with running() as registry:
         first = await create(registry, instance("a-1"), "request-1")
         with pytest.raises(AlreadyExists) as refused:
@@ -49,7 +49,7 @@ async def test_the_same_creation_may_be_sent_again() -> None:
         assert await create(registry, instance("a-1"), "request-1") == first
 
 
-async def test_a_creation_that_is_sent_again_late_is_shown_what_others_made_of_the_instance_since() -> None:
+async def test_a_creation_repeated_late_returns_the_instance_as_changed_since() -> None:
     async with running() as registry:
         first = await create(registry, instance("a-1"), "request-1")
         changed = await update(registry, instance("a-1", text="another's"), None, Precondition())
@@ -70,7 +70,7 @@ async def test_a_creation_that_is_repeated_brings_nothing_back_that_was_deleted_
         assert (await repeat()).instance().meta.version > other.meta.version, "who does not say so begins anew"
 
 
-async def test_of_the_deleted_the_last_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_last_deleted_instances_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hq.memory.removed._MOST", 2)
     async with running() as registry:
         for name in ("a-1", "a-2", "a-3"):
@@ -102,7 +102,7 @@ async def test_of_two_writers_with_one_version_one_wins_and_the_other_learns_the
         assert lost[0].current == won[0].meta.version
 
 
-async def test_writers_who_demand_nothing_all_succeed() -> None:
+async def test_writers_without_a_precondition_all_succeed() -> None:
     async with running() as registry:
         await create(registry, instance("a-1"))
         revisions = [model.InstanceRevision(id=f"new-{n}") for n in range(10)]
@@ -162,7 +162,7 @@ async def test_delete_removes_spec_status_and_secrets_and_a_recreated_instance_h
         assert (await create(registry, made)).meta.uid != first.meta.uid
 
 
-async def test_what_is_not_there_is_not_found() -> None:
+async def test_updating_or_deleting_a_missing_instance_is_not_found() -> None:
     async with running() as registry:
         with pytest.raises(NotFound):
             await update(registry, instance("a-1"))
@@ -196,7 +196,7 @@ async def test_a_change_that_makes_the_whole_invalid_is_refused_and_names_the_fi
             await update(registry, twice, ["spec.revision"])
 
 
-async def test_apply_creates_updates_and_leaves_alone_each_item_for_itself() -> None:
+async def test_apply_decides_separately_for_each_item() -> None:
     async with running() as registry:
         await create(registry, instance("same"))
         await create(registry, instance("changed"))
@@ -222,7 +222,7 @@ async def test_apply_of_what_was_read_changes_nothing() -> None:
         assert result.outcome == pb.APPLY_OUTCOME_UNCHANGED
 
 
-async def test_at_the_stores_limit_what_adds_is_refused_and_everything_else_goes_on() -> None:
+async def test_at_the_stores_limit_only_writes_that_add_are_refused() -> None:
     async with running(max_store_bytes=4_000) as registry:
         created = await create(registry, instance("a-1", text="x" * 2_000), "request-1")
         await create(registry, instance("a-2", text="x" * 2_000))
@@ -242,7 +242,7 @@ async def test_at_the_stores_limit_what_adds_is_refused_and_everything_else_goes
         await create(registry, instance("a-4"))
 
 
-async def test_what_names_another_cluster_is_not_applied_here() -> None:
+async def test_an_item_that_names_another_cluster_is_refused() -> None:
     async with running() as registry:
         other, own = instance("a-1"), instance("a-2")
         other.meta.cluster, own.meta.cluster = "another", registry.replica.config.cluster

@@ -12,8 +12,8 @@ from tests.support.writes import ANY, create, shown, soon, update
 
 
 @in_virtual_time
-async def test_a_replica_that_is_behind_never_says_that_there_was_nothing_to_do() -> None:
-    """Another one acknowledged a change: to apply what stood before it is a change again, not "unchanged"."""
+async def test_a_replica_that_is_behind_never_answers_unchanged_from_memory() -> None:
+    """Another replica acknowledged a change: applying the state before it is a change again, not "unchanged"."""
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         await create(here.registry, instance("a", text="1"))

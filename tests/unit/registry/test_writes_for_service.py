@@ -78,7 +78,7 @@ async def test_an_instance_of_the_service_is_written(send: Send) -> None:
 
 @in_virtual_time
 @SENDS
-async def test_a_replica_that_has_not_seen_the_id_change_hands_does_not_write_it(send: Send) -> None:
+async def test_a_replica_that_has_not_seen_an_id_change_hands_does_not_write_to_it(send: Send) -> None:
     """The instance was deleted and created again for another service elsewhere, since it was read here."""
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
@@ -97,7 +97,7 @@ async def test_a_replica_that_has_not_seen_the_id_change_hands_does_not_write_it
 
 @in_virtual_time
 @SENDS
-async def test_a_replica_that_has_not_seen_the_id_become_the_services_asks_the_store(send: Send) -> None:
+async def test_a_replica_that_has_not_seen_an_id_become_the_services_asks_the_store(send: Send) -> None:
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         await create(here.registry, instance("a", "mail"))
@@ -127,8 +127,8 @@ async def test_an_update_may_still_give_an_instance_to_another_service() -> None
         assert (await update(registry, instance("a", "mail"), ["meta.service_id"], FOR_WEB)).meta.service_id == "mail"
 
 
-async def test_writers_of_two_services_never_change_what_has_just_become_the_others() -> None:
-    """One replica deletes and creates one id for two services in turn; at another one both write it all the time."""
+async def test_writers_of_two_services_never_change_an_instance_the_other_has_just_got() -> None:
+    """One replica deletes and creates an id for two services in turn; at another one both keep writing it."""
     store, rng, written = MemoryStore(), random.Random(7), {"web": 0, "mail": 0}
     async with running(store) as owning, running(store, replica="replica-2", seed=2) as writing:
         await create(owning, instance("a", "web"))
