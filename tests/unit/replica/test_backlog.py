@@ -15,7 +15,7 @@ KB = 1_000
 
 
 class Site:
-    """Watchers by instance id of a fan-out, and changes of their instances."""
+    """A fan-out, with watchers of single instances, and changes of these instances."""
 
     def __init__(self, max_bytes: int) -> None:
         self.fanout = Fanout(max_bytes)
@@ -57,8 +57,8 @@ def test_bytes_held_by_a_watcher_are_released_when_it_leaves_or_resyncs() -> Non
     assert site.waiting_bytes == 0
 
 
-def test_many_readers_that_each_lag_a_little_are_bounded_together() -> None:
-    """Each within its own share: the furthest behind is told first, and those that read notice nothing."""
+def test_the_backlog_of_many_slightly_late_readers_is_bounded_together() -> None:
+    """Each is within its own share: the furthest behind is cut off first, and readers that keep up are not."""
     site = Site(1_600 * KB)
     names = [f"i-{number:02}" for number in range(40)]
     watchers = {name: site.watch(name) for name in names}
@@ -77,7 +77,7 @@ def test_many_readers_that_each_lag_a_little_are_bounded_together() -> None:
     assert "all watches together" in watchers[lost[0]].lost
 
 
-def test_a_watcher_is_not_cut_for_events_that_it_had_no_time_to_read() -> None:
+def test_a_watcher_is_not_cut_off_for_events_it_had_no_time_to_read() -> None:
     site = Site(100 * KB)
     watchers = [site.watch("a"), site.watch("b")]
     site.change("a", 150 * KB)

@@ -33,7 +33,7 @@ def test_a_bucket_is_in_order_of_ids_however_it_was_filled(count: int, order: st
         assert listed(bucket, after) == [one for one in entries if one.traits.id > after]
 
 
-def test_a_bucket_is_right_through_any_changes_and_what_was_lent_stays() -> None:
+def test_a_bucket_follows_any_changes_and_lent_entries_do_not_change() -> None:
     chance = random.Random(7)
     bucket = Bucket()
     model: dict[str, Entry] = {}
@@ -57,7 +57,7 @@ def test_a_bucket_is_right_through_any_changes_and_what_was_lent_stays() -> None
         assert [one for block in blocks for one in block] == as_it_was  # type: ignore[attr-defined]
 
 
-def test_dropping_what_is_not_there_changes_nothing() -> None:
+def test_dropping_an_absent_instance_changes_nothing() -> None:
     bucket = Bucket()
     bucket.drop("x")
     bucket.put(entry("b"))

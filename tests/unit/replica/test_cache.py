@@ -19,7 +19,7 @@ from tests.support.cache_entries import KEYS, Feed, mark, spec_value, status_val
 # --- heartbeats ---------------------------------------------------------------------------------------------------
 
 
-def test_a_heartbeat_is_seen_at_once_and_time_never_goes_back() -> None:
+def test_a_heartbeat_shows_at_once_and_its_time_never_goes_back() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark("r", heard_ms=1_000), mark("r-1", heard_ms=2_000)))
     entry = feed.cache.get("a")
@@ -34,7 +34,7 @@ def test_a_heartbeat_is_seen_at_once_and_time_never_goes_back() -> None:
     assert (entry.version, entry.status_version) == versions == (1, 1)
 
 
-def test_heartbeats_are_remembered_over_rewrites_of_the_same_report() -> None:
+def test_heartbeats_survive_rewrites_of_the_same_report() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")
@@ -64,7 +64,7 @@ def test_a_new_report_or_a_later_record_overrules_remembered_heartbeats() -> Non
     assert third.marks[0].heard_ms == 7_000
 
 
-def test_another_uid_of_an_id_remembers_no_heartbeats() -> None:
+def test_a_recreated_instance_has_no_heartbeats_of_its_predecessor() -> None:
     feed = Feed()
     feed(spec=spec_value("a", uid=1), status=status_value(mark(heard_ms=1_000)))
     entry = feed.cache.get("a")
@@ -81,7 +81,7 @@ def test_another_uid_of_an_id_remembers_no_heartbeats() -> None:
 # --- waiting --------------------------------------------------------------------------------------------------------
 
 
-async def test_waiting_ends_when_the_version_is_there() -> None:
+async def test_waiting_ends_when_the_version_arrives() -> None:
     cache = Cache(KEYS)
     cache.advance(5)
     await cache.wait_for(5)
@@ -114,7 +114,7 @@ async def test_nobody_fills_memory_by_waiting_for_versions_that_never_come() -> 
     assert len(cache._waiters._heap) < 10
 
 
-async def test_waiting_is_sound_when_some_give_up_and_others_do_not() -> None:
+async def test_waiters_that_give_up_do_not_disturb_the_others() -> None:
     cache = Cache(KEYS)
     waiting = [asyncio.create_task(cache.wait_for(version)) for version in range(1, 20)]
     await asyncio.sleep(0)
@@ -161,7 +161,7 @@ def test_a_cluster_filter_is_right_whether_there_is_one_cluster_or_more() -> Non
     assert [e.traits.id for portion in feed.cache.matching(other) for e in portion] == []
 
 
-def test_labels_are_kept_once_and_those_unlike_any_other_leave_nothing_beside_them() -> None:
+def test_equal_labels_are_kept_once_and_unique_ones_leave_nothing_else() -> None:
     pool: Pool = {}
     found = []
     for number, name in enumerate(("same", "same", "same", "own-1", "own-2")):

@@ -26,7 +26,7 @@ def shown(cache: Cache, wanted: pb.InstanceFilter, after: str = "") -> list[mode
 
 
 def check(cache: Cache, truth: Truth, wanted: list[pb.InstanceFilter]) -> None:
-    """The cache shows what is true, by every way in."""
+    """Check that every way of reading the cache shows the truth."""
     everything = truth.matching(pb.InstanceFilter())
     assert {entry.traits.id: entry.instance() for entry in cache.entries()} == {i.meta.id: i for i in everything}
     assert len(cache) == len(everything)
@@ -79,7 +79,7 @@ def check_quarantine(cache: Cache, truth: Truth) -> None:
 
 
 def lived_through(world: World, history: list[Step]) -> tuple[Cache, Truth]:
-    """A cache that saw everything as it happened."""
+    """A cache that followed the whole history, and the truth."""
     cache, truth = Cache(k.HqKeys()), Truth()
     cache.load(world.records())
     cache.advance(world.version)
@@ -107,7 +107,7 @@ def test_a_cache_that_follows_shows_the_truth_at_every_version(
 
 @some
 @given(histories, st.lists(filters(), max_size=4), st.data())
-def test_a_cache_that_lists_shows_what_one_that_followed_shows(
+def test_a_cache_filled_by_a_listing_equals_one_that_followed(
     history: list[Step], wanted: list[pb.InstanceFilter], data: st.DataObject
 ) -> None:
     world = World()
@@ -128,7 +128,7 @@ def test_a_cache_that_lists_shows_what_one_that_followed_shows(
 
 @some
 @given(histories, histories, st.lists(filters(), max_size=4))
-def test_a_difference_over_many_versions_leads_where_each_of_them_leads(
+def test_a_difference_over_many_versions_leads_to_the_same_state_as_each_in_turn(
     before: list[Step], missed: list[Step], wanted: list[pb.InstanceFilter]
 ) -> None:
     world = World()
@@ -152,7 +152,7 @@ def test_a_difference_over_many_versions_leads_where_each_of_them_leads(
 
 @some
 @given(histories)
-def test_events_tell_each_change_that_shows_and_nothing_else(history: list[Step]) -> None:
+def test_events_are_exactly_the_visible_changes(history: list[Step]) -> None:
     world, truth, cache = World(), Truth(), Cache(k.HqKeys())
     for step in history:
         before = truth.version
@@ -166,7 +166,7 @@ def test_events_tell_each_change_that_shows_and_nothing_else(history: list[Step]
 
 @some
 @given(histories, st.lists(filters(), max_size=4), st.sampled_from(("", *IDS, "a-1.a", "zz")))
-def test_a_list_goes_on_behind_an_id(history: list[Step], wanted: list[pb.InstanceFilter], after: str) -> None:
+def test_a_list_continues_after_an_id(history: list[Step], wanted: list[pb.InstanceFilter], after: str) -> None:
     cache, truth = lived_through(World(), history)
     for each in wanted:
         assert shown(cache, each, after) == [i for i in truth.matching(each) if i.meta.id > after]
@@ -187,7 +187,7 @@ def test_a_snapshot_given_to_a_reader_does_not_change(
 
 @some
 @given(histories, histories, st.lists(filters(), max_size=4))
-def test_a_cache_that_recalls_what_another_one_kept_shows_it_and_goes_on_from_there(
+def test_a_cache_restored_from_another_one_shows_the_same_and_follows_on(
     history: list[Step], later: list[Step], wanted: list[pb.InstanceFilter]
 ) -> None:
     world = World()

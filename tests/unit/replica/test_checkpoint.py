@@ -24,7 +24,7 @@ FOOTING = footing_of(Record(b"/hq/v1/ops/x", b"a secret", 1, 1), 1, (b"/hq/v1/op
 
 
 def feed_of(*ids: str) -> Feed:
-    """A cache with these instances, one of which was heard."""
+    """A cache with these instances; the first one has a heartbeat."""
     feed = Feed()
     feed.cache.epoch = "e1"
     feed.cache.advance(1)
@@ -51,7 +51,7 @@ def restored(path: Path) -> tuple[files.Checkpoint, Cache]:
     return found, cache
 
 
-def test_instances_come_back_with_what_was_heard_of_them_and_the_file_is_for_its_owner_alone(tmp_path: Path) -> None:
+def test_instances_come_back_with_their_heartbeats_from_a_file_for_its_owner_alone(tmp_path: Path) -> None:
     before, path = feed_of("a", "b", "c").cache, tmp_path / "checkpoint"
     files.save(path, before, History(1 << 20), PREFIX, FOOTING)
     found, cache = restored(path)
@@ -85,7 +85,7 @@ def test_instances_that_come_back_are_spared_from_garbage_collection(tmp_path: P
     assert len(looks) <= 2  # once, between two parts
 
 
-def test_history_comes_back_so_that_watches_resume_from_where_they_could(tmp_path: Path) -> None:
+def test_history_comes_back_so_that_watches_can_resume_as_before(tmp_path: Path) -> None:
     path, feed, before = tmp_path / "checkpoint", feed_of("a"), History(1 << 20)
     before.reset(3)
     for version, entry in ((4, feed.cache.get("a")), (5, None)):
@@ -106,7 +106,7 @@ def test_history_comes_back_so_that_watches_resume_from_where_they_could(tmp_pat
     ]
 
 
-def test_a_file_without_instances_comes_back_too(tmp_path: Path) -> None:
+def test_a_checkpoint_without_instances_can_be_read(tmp_path: Path) -> None:
     files.save(tmp_path / "checkpoint", feed_of().cache, History(1 << 20), PREFIX, FOOTING)
     assert not len(restored(tmp_path / "checkpoint")[1])
 
@@ -136,7 +136,7 @@ def test_a_file_that_is_replaced_after_its_head_was_read_is_refused(tmp_path: Pa
         list(found.restore())
 
 
-def test_a_file_of_another_prefix_is_not_looked_at(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_of_another_prefix_is_ignored(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     files.save(tmp_path / "checkpoint", feed_of("a").cache, History(1 << 20), b"/other/", FOOTING)
     assert files.find_checkpoint(tmp_path / "checkpoint", Cache(k.HqKeys()), History(1 << 20), PREFIX) is None
     assert "is of prefix /other/: reading everything" in caplog.text
@@ -159,9 +159,7 @@ def test_a_file_that_others_may_write_is_not_read(tmp_path: Path, kind: str, cap
     assert "cannot be read: reading everything" in caplog.text
 
 
-def test_a_file_of_instances_that_another_version_kept_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_instances_in_the_form_of_another_version_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, kept = tmp_path / "checkpoint", Entry.as_tuple
     monkeypatch.setattr(Entry, "as_tuple", lambda self: (*kept(self), "a field more"))
     files.save(path, feed_of("a").cache, History(1 << 20), PREFIX, FOOTING)
@@ -169,10 +167,10 @@ def test_a_file_of_instances_that_another_version_kept_is_refused(
         restored(path)
 
 
-def test_history_that_another_version_kept_is_refused_before_anything_is_listed(
+def test_history_in_the_form_of_another_version_is_refused_at_loading(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not when it is to be used: that would end the follower, at this start and the next."""
+    """A failure when it is used would end the follower, at this start and at the next."""
     path, feed, history, kept = tmp_path / "checkpoint", feed_of("a"), History(1 << 20), WatchedEvent.as_tuple
     history.add(VersionEvents(4, [WatchedEvent(Event(4, None, feed.cache.get("a")))]))
     monkeypatch.setattr(WatchedEvent, "as_tuple", lambda self: (*kept(self), "a field more"))
@@ -181,8 +179,8 @@ def test_history_that_another_version_kept_is_refused_before_anything_is_listed(
         restored(path)
 
 
-def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
-    """Two processes may have been told the same directory."""
+def test_blocks_of_two_files_do_not_make_a_valid_one(tmp_path: Path) -> None:
+    """Two processes may have been given the same directory."""
     path = tmp_path / "checkpoint"
     halves = []
     for service in ("s", "t"):
@@ -200,7 +198,7 @@ def test_blocks_of_two_files_do_not_make_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("why", ["quarantine", "a status without spec", "nothing applied"])
-def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_path: Path, why: str) -> None:
+def test_a_state_that_a_file_cannot_hold_is_not_written_and_the_old_file_is_removed(tmp_path: Path, why: str) -> None:
     path, feed = tmp_path / "checkpoint", feed_of("a")
     files.save(path, feed.cache, History(1 << 20), PREFIX, FOOTING)
     if why == "quarantine":
@@ -211,7 +209,7 @@ def test_what_a_file_could_not_tell_is_not_written_and_the_old_file_goes(tmp_pat
     assert not path.exists()
 
 
-def test_a_file_that_cannot_be_written_is_said_and_leaves_nothing(
+def test_a_failed_write_is_logged_and_leaves_no_file(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("no directory")

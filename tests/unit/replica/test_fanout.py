@@ -20,7 +20,7 @@ MANY = 1 << 30
 
 
 class Changes:
-    """Steps of one instance that changes."""
+    """Makes the next change of one instance."""
 
     def __init__(self) -> None:
         self._feed = Feed()
@@ -38,7 +38,7 @@ def kinds(watcher: Watcher) -> list[str]:
     return [str(event.WhichOneof("change")) for message in messages for event in message.events]
 
 
-def test_each_hears_of_what_passes_and_of_what_passes_no_more() -> None:
+def test_a_watcher_gets_changes_that_pass_its_filter_and_those_that_leave_it() -> None:
     fanout, change = Fanout(MANY), Changes()
     everything, of_s, of_t = (fanout.subscribe(query) for query in (ALL, OF_S, OF_T))
     for service in ("s", "s", "t", None):
@@ -55,7 +55,7 @@ def test_a_change_is_encoded_once_however_many_watch() -> None:
     assert len({id(watcher.take(MANY)[0].events[0]) for watcher in watchers}) == 1
 
 
-def test_who_came_later_gets_what_came_later() -> None:
+def test_a_new_watcher_gets_only_later_changes() -> None:
     fanout, change = Fanout(MANY), Changes()
     fanout.publish(change("s"))
     watcher = fanout.subscribe(ALL)
@@ -64,7 +64,7 @@ def test_who_came_later_gets_what_came_later() -> None:
     assert [delivery.version for delivery in watcher.take(MANY)] == [2]
 
 
-def test_who_left_gets_nothing_and_leaves_nothing_behind() -> None:
+def test_a_watcher_that_left_gets_nothing_and_leaves_nothing_behind() -> None:
     fanout, change = Fanout(MANY), Changes()
     watchers = [(query, fanout.subscribe(query)) for query in (ALL, OF_S, OF_S, OF_T)]
     for query, watcher in watchers:
@@ -87,7 +87,7 @@ def test_a_slow_reader_is_cut_off_and_holds_nothing_while_others_go_on() -> None
     assert (slow._pending, slow.unread_bytes, list(slow.snapshot), fanout.backlog.size_bytes) == ([], 0, [], 0)
 
 
-def test_one_version_that_is_larger_than_the_buffer_is_delivered_to_a_reader_that_keeps_up() -> None:
+def test_a_version_larger_than_the_buffer_is_delivered_to_a_reader_that_keeps_up() -> None:
     fanout, change = Fanout(16 * 500), Changes()
     watcher = fanout.subscribe(ALL)
     fanout.publish(change("s", text="x" * 10_000))
@@ -95,7 +95,7 @@ def test_one_version_that_is_larger_than_the_buffer_is_delivered_to_a_reader_tha
     assert len(watcher.take(MANY)) == 1
 
 
-def test_a_portion_ends_at_its_size_and_before_and_behind_a_difference() -> None:
+def test_a_portion_ends_at_its_size_and_a_difference_stands_alone() -> None:
     fanout, change = Fanout(MANY), Changes()
     watcher = fanout.subscribe(ALL)
     for collapsed in (False, False, False, True, False):
@@ -107,7 +107,7 @@ def test_a_portion_ends_at_its_size_and_before_and_behind_a_difference() -> None
     assert (watcher.unread_bytes, fanout.backlog.size_bytes) == (0, 0)
 
 
-async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time_is_up() -> None:
+async def test_a_reader_wakes_for_events_a_loss_a_shutdown_or_its_alarm() -> None:
     fanout, change, late = Fanout(MANY), Changes(), Alarm(3_600)
     watcher = fanout.subscribe(ALL)
 
@@ -130,7 +130,7 @@ async def test_a_reader_wakes_for_events_for_a_loss_for_a_good_bye_and_when_time
     assert (watcher.lost, fanout.closing.is_set(), fanout.generation) == ("gone", True, 1)
 
 
-async def test_one_alarm_wakes_all_that_wait_in_their_order_and_is_silent_when_nobody_does() -> None:
+async def test_an_alarm_wakes_its_waiters_in_order_and_stops_without_any() -> None:
     alarm, woken = Alarm(0.05), list[int]()
     watchers = [Watcher(Backlog(), MANY, iter(())) for _ in range(3)]
 
@@ -150,7 +150,7 @@ async def test_one_alarm_wakes_all_that_wait_in_their_order_and_is_silent_when_n
 
 
 @in_virtual_time
-async def test_all_who_wait_for_one_alarm_wake_at_its_next_moment_whenever_they_began() -> None:
+async def test_all_waiters_of_an_alarm_wake_together_whenever_they_began() -> None:
     loop, woken = asyncio.get_running_loop(), list[tuple[int, float]]()
     alarms = [Alarm(5.0), Alarm(5.0, 0.5)]
 
@@ -192,7 +192,7 @@ async def test_a_reader_that_can_wait_is_woken_at_the_next_alarm_unless_more_arr
     assert alarm._timer is None
 
 
-async def test_nobody_is_told_that_nothing_was_missed_who_has_not_yet_woken_for_what_came() -> None:
+async def test_a_reader_not_yet_awake_for_events_is_not_told_that_nothing_was_missed() -> None:
     fanout, told = Fanout(MANY), list[Watcher]()
 
     def tell(asleep: list[Watcher]) -> list[Watcher]:

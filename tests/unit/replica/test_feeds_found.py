@@ -25,7 +25,7 @@ WATCHES, CHANGES = 4_000, 100
 
 
 class Seen:
-    """One watch, and what it would have got if every filter were asked about every event."""
+    """A watch, and what it should get: its filter asked about every event."""
 
     def __init__(self, fanout: Fanout, wanted: pb.InstanceFilter) -> None:
         self.query = Query(wanted)
@@ -36,7 +36,7 @@ class Seen:
         self._steps.append(step)
 
     def check(self) -> None:
-        """The same, whether it stays or comes back for it later."""
+        """Check that the watch gets just that, and gets the same if it resumes later."""
         asked = [(s.version, [e for event in s.events if (e := encode(self.query, event))]) for s in self._steps]
         expected = [(version, events, False) for version, events in asked if events]
         assert not self.watcher.lost
@@ -104,7 +104,7 @@ def filled(wanted: Iterable[pb.InstanceFilter]) -> tuple[Fanout, list[Watcher]]:
 
 
 def commit() -> Told:
-    """A hundred instances move from one node to the next; each is of another service and has two revisions."""
+    """A hundred instances, each of its own service and with two revisions, move from one node to the next."""
     return Told(1, [WatchedEvent(_moved(number)) for number in range(CHANGES)])
 
 
@@ -125,7 +125,7 @@ def _moved(number: int) -> Event:
         ("node_name", "n", 3, CHANGES + 1),  # where it is: once. Where it was: of what is, and of what was
     ],
 )
-def test_a_change_among_thousands_of_watches_asks_those_that_name_what_changed(
+def test_a_change_asks_only_the_filters_that_name_what_changed(
     monkeypatch: pytest.MonkeyPatch, field: str, prefix: str, most_each: int, heard_by: int
 ) -> None:
     fanout, watchers = filled(pb.InstanceFilter(**{field: [f"{prefix}-{n}"]}) for n in range(WATCHES))  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ def test_a_change_among_thousands_of_watches_asks_those_that_name_what_changed(
     assert sum(1 for watcher in watchers if watcher.take(MANY)) == heard_by
 
 
-def test_a_filter_that_names_several_things_stands_where_it_costs_least(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_filter_of_several_fields_is_indexed_by_the_most_selective(monkeypatch: pytest.MonkeyPatch) -> None:
     """Thousands of supervisors of one service, or on one node, are not asked about each other's instances."""
     wanted = (
         pb.InstanceFilter(instance_id=[f"i-{n}"], node_name=["n-1"], service_id=["s-1"], revision_id=["r-1"])
@@ -148,7 +148,7 @@ def test_a_filter_that_names_several_things_stands_where_it_costs_least(monkeypa
     assert [bool(watcher.take(MANY)) for watcher in watchers[:3]] == [False, True, False]
 
 
-def test_a_filter_that_names_many_of_a_kind_is_asked_once() -> None:
+def test_a_filter_with_many_values_gets_each_event_once() -> None:
     fanout, (watcher,) = filled([pb.InstanceFilter(node_name=[f"n-{n}" for n in range(CHANGES + 1)])])
     fanout.publish(commit())
     (delivery,) = watcher.take(MANY)

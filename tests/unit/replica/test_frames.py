@@ -86,7 +86,7 @@ def test_joined_frames_are_a_list_in_their_order(many: Sequence[FrameParts]) -> 
 @some
 @given(stored_parts())
 @example(EMPTY)
-def test_the_body_of_a_frame_is_the_instance_alone(parts: FrameParts) -> None:
+def test_the_body_of_a_frame_is_the_encoded_instance(parts: FrameParts) -> None:
     assert Instance.FromString(frames.body(frames.splice(parts))) == merged(parts)
 
 
@@ -116,7 +116,7 @@ def test_unknown_fields_survive_in_a_frame(parts: FrameParts, more: bytes) -> No
     ]
 
 
-def test_unknown_fields_are_seen_by_these_tests() -> None:
+def test_these_tests_can_see_unknown_fields() -> None:
     assert unknown(InstanceMeta.FromString(b"\xc2\x3e\x01x")) == [(1000, 2, b"x")]
 
 
@@ -133,7 +133,7 @@ def test_the_stored_parts_come_out_of_a_frame_as_they_went_in(
 @pytest.mark.long
 @some
 @given(stored_parts())
-def test_a_shape_tells_the_lengths_of_the_stored_parts(parts: FrameParts) -> None:
+def test_a_shape_has_the_lengths_of_the_stored_parts(parts: FrameParts) -> None:
     assert frames.shape(parts) == Shape(*(len(part) for part in parts[:3]))
 
 

@@ -26,7 +26,7 @@ def versions_since(history: History, version: int, size_bytes: int = 1 << 20) ->
     return None if steps is None else [s.version for s in steps]
 
 
-def test_everything_behind_a_version_comes_in_order() -> None:
+def test_all_versions_after_a_given_one_come_in_order() -> None:
     history = filled(3, 4, 9)
     assert versions_since(history, 1) == [3, 4, 9]
     assert versions_since(history, 3) == [4, 9]
@@ -34,7 +34,7 @@ def test_everything_behind_a_version_comes_in_order() -> None:
     assert versions_since(history, 9) == []
 
 
-def test_the_edge_of_the_window_is_exact() -> None:
+def test_a_watch_can_resume_from_exactly_the_edge_of_the_window() -> None:
     history = filled(*range(2, 40), max_bytes=5_000)
     edge = history.complete_after
     assert 20 < edge < 38
@@ -42,7 +42,7 @@ def test_the_edge_of_the_window_is_exact() -> None:
     assert versions_since(history, edge - 1) is None
 
 
-def test_it_holds_no_more_than_its_bytes_but_always_the_newest() -> None:
+def test_history_stays_within_its_bytes_but_always_has_the_newest_version() -> None:
     history = History(20_000)
     for version in range(2, 500):
         history.add(step(version, text="x" * 1_000))
@@ -52,14 +52,14 @@ def test_it_holds_no_more_than_its_bytes_but_always_the_newest() -> None:
     assert (len(history), versions_since(history, 499)) == (1, [500])
 
 
-def test_nothing_is_known_from_before_a_listing() -> None:
+def test_history_before_a_listing_is_unknown() -> None:
     history = filled(2, 3)
     history.reset(10)
     assert versions_since(history, 9) is None
     assert versions_since(history, 10) == []
 
 
-def test_nobody_goes_on_from_inside_a_collapsed_difference() -> None:
+def test_a_watch_cannot_resume_from_inside_a_collapsed_difference() -> None:
     history = filled(2, 3)
     history.add(step(10, collapsed=True))
     for version in (2, 3, 9):
@@ -77,7 +77,7 @@ def test_a_portion_is_about_as_large_as_asked_for_and_never_empty() -> None:
     assert versions_since(history, 1, 1) == [2]
 
 
-def test_an_event_is_encoded_once_and_names_the_uid_that_went() -> None:
+def test_a_removal_is_encoded_once_and_names_the_removed_uid() -> None:
     gone = WatchedEvent(Event(7, entry("a"), None))
     left = WatchedEvent(Event(8, entry("a"), entry("a", 8)))
     assert gone.encoded_removal() is gone.encoded_removal()

@@ -114,7 +114,7 @@ def test_a_page_during_which_its_service_changed_is_not_kept() -> None:
     assert cache.page(OF_S, "page") is None
 
 
-def test_what_is_kept_stays_within_its_bytes() -> None:
+def test_cached_lists_stay_within_the_budget_of_bytes() -> None:
     shelf, homes = ListCacheBudget(30_000), [ServiceListCache() for _ in range(100)]
     for home in homes:
         for key in (None, True):
@@ -125,7 +125,7 @@ def test_what_is_kept_stays_within_its_bytes() -> None:
     assert len(shelf._kept) == len(kept)
 
 
-def test_the_forms_of_a_list_count() -> None:
+def test_all_forms_of_a_list_count_towards_the_budget() -> None:
     shelf, first, second, home = ListCacheBudget(10_000), ServiceListCache(), ServiceListCache(), ServiceListCache()
     put(shelf, first, 3_400)
     put(shelf, second, 3_400)
@@ -150,14 +150,14 @@ def test_a_list_that_is_asked_for_outlives_those_that_are_not() -> None:
     assert home.get(None) is None
 
 
-def test_no_list_takes_more_than_half() -> None:
+def test_a_list_larger_than_half_the_budget_is_not_cached() -> None:
     shelf, home = ListCacheBudget(10_000), ServiceListCache()
     assert put(shelf, home, 6_000).entries
     assert home.get(None) is None
     assert shelf._bytes == 0
 
 
-def test_a_void_list_is_held_by_nobody() -> None:
+def test_an_invalidated_list_is_freed() -> None:
     shelf, home = ListCacheBudget(100_000), ServiceListCache()
     old = put(shelf, home, 1_000)
     seen = ref(old)
@@ -167,7 +167,7 @@ def test_a_void_list_is_held_by_nobody() -> None:
     assert seen() is None
 
 
-def test_a_void_list_takes_no_more_forms() -> None:
+def test_an_invalidated_list_takes_no_more_forms() -> None:
     shelf, home = ListCacheBudget(100_000), ServiceListCache()
     old = put(shelf, home, 1_000)
     home.invalidate()
@@ -186,7 +186,7 @@ def test_bookkeeping_of_invalidated_lists_does_not_grow_behind_a_kept_list() -> 
     assert shelf._bytes <= 66 * 1_600
 
 
-def test_lists_that_are_true_are_all_kept_while_void_ones_are_swept_away() -> None:
+def test_sweeping_invalidated_lists_keeps_all_valid_ones() -> None:
     shelf, homes, changing = ListCacheBudget(1 << 30), [ServiceListCache() for _ in range(500)], ServiceListCache()
     for home in homes:
         put(shelf, home, 1)

@@ -18,7 +18,7 @@ from hq.main import cli
     ],
 )
 @pytest.mark.parametrize("command", ["dev --store memory", "serve --etcd 127.0.0.1:1"])
-def test_settings_by_which_liveness_makes_no_sense_are_refused(command: str, flags: str, words: str) -> None:
+def test_inconsistent_liveness_settings_are_refused(command: str, flags: str, words: str) -> None:
     refused = CliRunner().invoke(cli, [*command.split(), *flags.split()])
     assert refused.exit_code == 2
     assert words in refused.output

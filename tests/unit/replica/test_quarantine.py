@@ -26,7 +26,7 @@ def test_the_last_good_state_is_served_and_marked() -> None:
     ]
 
 
-def test_what_was_never_good_is_not_shown() -> None:
+def test_an_instance_without_a_good_record_is_not_shown() -> None:
     feed = Feed()
     assert feed(spec=RUBBISH, status=status_value(mark())) == []
     assert feed.cache.get("a") is None
@@ -34,8 +34,8 @@ def test_what_was_never_good_is_not_shown() -> None:
     assert not feed.cache.quarantine.all()[0].served_from_older
 
 
-def test_a_bad_spec_of_another_uid_ends_what_was_shown() -> None:
-    """In the difference over a compacted gap a deletion and what came behind it are one change."""
+def test_a_bad_spec_of_a_new_uid_removes_the_old_instance() -> None:
+    """In a difference over a compacted gap, a deletion and what followed it are one change."""
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
     changes = [KeyChange(KEYS.spec("a"), RUBBISH, 5, 6), KeyChange(KEYS.status("a"), None, 0, 6)]
@@ -46,7 +46,7 @@ def test_a_bad_spec_of_another_uid_ends_what_was_shown() -> None:
     assert feed.cache.stored_versions("a") == (6, 0)
 
 
-def test_a_bad_status_of_another_uid_is_not_replaced_by_that_of_the_uid_before() -> None:
+def test_a_bad_status_of_a_new_uid_is_not_replaced_by_that_of_the_old_one() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
     changes = [KeyChange(KEYS.spec("a"), spec_value("a"), 5, 5), KeyChange(KEYS.status("a"), RUBBISH, 6, 6)]
@@ -56,7 +56,7 @@ def test_a_bad_status_of_another_uid_is_not_replaced_by_that_of_the_uid_before()
     assert feed.cache.stored_versions("a") == (5, 6)
 
 
-def test_nor_when_its_spec_is_bad_as_well_and_mended_later() -> None:
+def test_the_status_of_an_old_uid_is_not_shown_once_a_bad_spec_is_mended() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark()))
     changes = [KeyChange(KEYS.spec("a"), RUBBISH, 5, 5), KeyChange(KEYS.status("a"), RUBBISH, 6, 6)]
@@ -126,7 +126,7 @@ def test_any_rubbish_in_a_spec_is_set_aside(value: bytes) -> None:
     assert [q.kind for q in feed.cache.quarantine.all()] == ["spec"]
 
 
-def test_marks_of_any_content_are_served() -> None:
+def test_marks_with_odd_contents_are_served() -> None:
     strange = mark("\u00fc", heard_ms=1 << 62)
     before_1970 = mark("r", heard_ms=-5)
     feed = Feed()
@@ -146,7 +146,7 @@ def test_two_instances_that_share_a_uid_come_and_go() -> None:
     assert feed.cache.by_uid(0) is None
 
 
-def test_keys_that_are_no_text_are_no_instances() -> None:
+def test_keys_that_are_not_utf8_or_unknown_are_no_instances() -> None:
     cache = Cache(KEYS)
     cache.load([Record(KEYS.prefix + b"spec/\xff", spec_value("a"), 1, 1)])
     cache.apply(Batch(2, [KeyChange(KEYS.prefix + b"what/is/this", b"", 2, 2), KeyChange(KEYS.prefix, b"", 2, 2)]))

@@ -38,7 +38,7 @@ def test_an_instance_passes_as_the_proto_file_says(wanted: pb.InstanceFilter, en
 
 @some
 @given(filters(), filters())
-def test_filters_that_ask_the_same_have_one_digest_and_others_do_not(
+def test_two_filters_have_one_digest_only_if_they_ask_the_same(
     one: pb.InstanceFilter, other: pb.InstanceFilter
 ) -> None:
     assert (Query(one).digest == Query(other).digest) == (meaning(one) == meaning(other))
@@ -52,7 +52,7 @@ def meaning(wanted: pb.InstanceFilter) -> object:
     return [frozenset(words) for words in lists], labels, rules, wanted.readiness, wanted.allocated
 
 
-def test_words_of_one_field_are_not_taken_for_those_of_another() -> None:
+def test_values_of_one_field_are_not_taken_for_those_of_another() -> None:
     digests = {
         Query(wanted).digest
         for wanted in (
@@ -78,7 +78,7 @@ def test_words_of_one_field_are_not_taken_for_those_of_another() -> None:
     assert len(digests) == 11
 
 
-def test_ids_that_are_prefixes_of_others_are_told_apart() -> None:
+def test_an_id_does_not_match_its_prefixes() -> None:
     traits = build("a-1", Spec(_record("a-1"), 1, 1), Status(storage_pb2.StatusRecord(), 0), None, {}).traits
     assert not Query(pb.InstanceFilter(instance_id=["a", "a-", "a-10"])).matches(traits)
 

@@ -16,8 +16,7 @@ from store.embedded import EtcdFailed
 from store.memory import MemoryStore
 
 
-async def test_a_replica_whose_own_etcd_died_ends_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not as if it had been told to stop."""
+async def test_a_replica_whose_own_etcd_died_ends_with_an_error_and_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     for about_the_collector in ("serving.process.relax_gc", "gc.freeze"):  # other tests go on in this process
         monkeypatch.setattr(about_the_collector, lambda: None)
     at = Addresses("127.0.0.1:0", "127.0.0.1:0")

@@ -22,7 +22,7 @@ def record() -> Record:
     return Record()
 
 
-def test_nobody_has_reported_on_a_new_instance(record: Record) -> None:
+def test_a_new_instance_has_no_reported_status(record: Record) -> None:
     assert record.status.ready.status == UNKNOWN
     assert record.status.ready.reason == NOTHING_REPORTED
     assert list(record.stored.revision) == []
@@ -46,7 +46,7 @@ def test_a_report_is_kept_with_who_heard_it_and_what_it_said(record: Record) -> 
     assert mark.heard_unix_ms == record.now_ms
 
 
-def test_the_time_of_a_transition_stays_while_nothing_turns_and_moves_when_it_does(record: Record) -> None:
+def test_a_transition_time_moves_only_when_readiness_changes(record: Record) -> None:
     record.report(TRUE, message="one")
     first = record.revision().ready.last_transition_time.ToMilliseconds()
     record.report(TRUE, sequence=2, message="two")
@@ -63,7 +63,7 @@ def test_a_transition_time_that_the_agent_gives_is_kept(record: Record) -> None:
     assert record.revision().ready.last_transition_time.ToMilliseconds() == 123
 
 
-def test_an_expiry_says_why_and_its_next_report_is_written_whatever_it_says(record: Record) -> None:
+def test_an_expiry_says_why_and_any_next_report_is_written(record: Record) -> None:
     record.report()
     record.expire()
     ready = record.revision().ready
@@ -73,7 +73,7 @@ def test_an_expiry_says_why_and_its_next_report_is_written_whatever_it_says(reco
     assert (record.mark().ready, record.mark().expired, record.mark().digest) == (False, True, 0)
 
 
-def test_an_expiry_leaves_what_else_the_agent_said(record: Record) -> None:
+def test_an_expiry_leaves_the_rest_of_the_report(record: Record) -> None:
     report = make_report()
     report.installed.status = TRUE
     report.container.add(name="web", ready=True)
@@ -123,7 +123,7 @@ def test_a_new_reporter_starts_at_sequence_0_and_changes_no_condition(record: Re
     assert record.revision().incarnation == 6
 
 
-def test_a_new_reporter_of_a_revision_nobody_reported_yet_says_nothing_of_readiness(record: Record) -> None:
+def test_a_new_reporter_of_an_unreported_revision_leaves_readiness_unknown(record: Record) -> None:
     record.change(lambda draft: draft.begin("r1", 6, ReportReceipt("h2", 99)))
     assert not record.revision().HasField("ready")
     assert record.status.ready.status == UNKNOWN
@@ -146,7 +146,7 @@ def test_an_instance_on_another_node_starts_from_nothing(record: Record) -> None
 
 
 def test_a_record_whose_marks_are_missing_can_still_be_changed() -> None:
-    """HQ never writes such a one; whoever does must not stop a replica."""
+    """HQ never writes such a record; one written by others must not stop a replica."""
     status = instance_pb2.InstanceStatus()
     status.revision.add(id="r1").ready.status = TRUE
     draft = StatusDraft(UID, status, ())
@@ -187,7 +187,7 @@ changes = st.lists(
 
 @given(changes)
 @settings(deadline=None)
-def test_whatever_happens_the_marks_agree_with_the_status(history: list[tuple[str, str, int]]) -> None:
+def test_after_any_history_the_marks_agree_with_the_status(history: list[tuple[str, str, int]]) -> None:
     record = Record()
     for n, (what, revision_id, ready) in enumerate(history, 1):
         if what == "report":

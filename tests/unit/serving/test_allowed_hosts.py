@@ -22,7 +22,7 @@ def allows(authority: str, *patterns: str, target: str = "/hq.v1.InstanceService
         "",  # HTTP/1.0 has none, and no browser leaves it out
     ],
 )
-def test_addresses_localhost_and_the_names_it_listens_on_are_answered(authority: str) -> None:
+def test_calls_by_address_by_localhost_or_by_a_listening_name_are_answered(authority: str) -> None:
     assert allows(authority)
 
 
@@ -34,7 +34,7 @@ def test_addresses_localhost_and_the_names_it_listens_on_are_answered(authority:
         *("127.0.0", "\xe4.example"),
     ],
 )
-def test_any_other_name_is_not(authority: str) -> None:
+def test_calls_by_any_other_name_are_refused(authority: str) -> None:
     assert not allows(authority)
 
 
@@ -56,5 +56,5 @@ def test_patterns_allow_further_names(pattern: str, authority: str, *, expected:
 
 
 @pytest.mark.parametrize("target", ["/livez", "/readyz?fresh=1s", "/metrics"])
-def test_probes_and_prometheus_may_call_it_by_any_name(target: str) -> None:
+def test_probes_and_prometheus_may_call_by_any_name(target: str) -> None:
     assert allows("evil.example", target=target)

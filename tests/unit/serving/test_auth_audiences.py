@@ -55,7 +55,7 @@ def test_each_server_takes_tokens_that_list_its_own_name_and_no_others(tmp_path:
         assert not refusal(issuer, demands, [other for other in AUDIENCES if other != "hq"] + ["hq"])
 
 
-def test_every_server_with_another_name_takes_the_old_one_by_a_flag() -> None:
+def test_every_server_but_hq_has_the_flag_for_the_old_common_audience() -> None:
     with_flag = {name for name, commands in SERVERS.items() for c in commands if "common_audience" in flags_of(c)}
     assert with_flag == set(SERVERS) - {"hq"}
     assert "common_audience" in flags_of(console_serve)
@@ -74,12 +74,12 @@ def test_the_old_common_audience_is_refused_with_what_to_do_unless_the_flag_acce
 
 
 @pytest.mark.parametrize("claim", ["", [], ["a\nb"], 5, {"cms": 1}, ["cms", 5], [["cms"]], "cms ", "CMS", "cms,hq"])
-def test_what_lists_nothing_is_for_nobody(tmp_path: Path, claim: Any) -> None:
+def test_a_malformed_audience_claim_is_for_no_server(tmp_path: Path, claim: Any) -> None:
     issuer = Issuer(tmp_path)
     assert refusal(issuer, Demands("cms", ISSUER, 30.0), claim)
     assert "cms" not in audiences_of(issuer.token("ann", aud=claim))
 
 
 @pytest.mark.parametrize("token", ["", "a.b.c", "opaque", "a.W10.c", "a." + "W" * 9_000 + ".c"])
-def test_a_token_that_is_not_a_jwt_is_for_nobody(token: str) -> None:
+def test_a_token_that_is_not_a_jwt_is_for_no_server(token: str) -> None:
     assert audiences_of(token) == frozenset()

@@ -106,7 +106,7 @@ def test_a_full_file_that_cannot_be_renamed_grows_and_the_log_says_so(
     audit.close()
 
 
-def test_a_failure_is_known_until_a_line_is_written_again() -> None:
+def test_a_failure_lasts_until_a_line_is_written_again() -> None:
     sink = FailingSink()
     audit = Audit(sink, ManualClock())
     sink.is_full = True
@@ -120,7 +120,9 @@ def test_a_failure_is_known_until_a_line_is_written_again() -> None:
 
 
 @pytest.mark.parametrize("takes_it_away", [Path.unlink, lambda path: path.rename(path.with_suffix(".old"))])
-def test_a_file_that_was_taken_away_is_made_anew(tmp_path: Path, takes_it_away: Callable[[Path], object]) -> None:
+def test_a_file_that_was_moved_or_deleted_is_created_again(
+    tmp_path: Path, takes_it_away: Callable[[Path], object]
+) -> None:
     path = tmp_path / "audit"
     audit = Audit(FileSink(path), ManualClock())
     audit.record(LINE)
@@ -139,7 +141,7 @@ class FullStream(io.StringIO):
         return super().write(text)
 
 
-def test_an_order_is_refused_too_while_the_log_that_holds_the_lines_cannot_be_written() -> None:
+def test_an_order_is_refused_too_while_a_log_with_audit_lines_cannot_be_written() -> None:
     stream, audit = FullStream(), Audit(LogSink(), ManualClock())
     root, handler = logging.getLogger(), RepeatFilter(LogStream(stream), ManualClock().now)
     root.addHandler(handler)
@@ -172,7 +174,7 @@ def test_lines_are_written_to_the_log_whatever_its_level() -> None:
     assert json.loads(written.getvalue())["identity"] == "ann"
 
 
-def test_only_its_owner_may_read_the_file_nor_full_ones_whatever_the_umask(tmp_path: Path) -> None:
+def test_only_their_owner_may_read_the_current_and_full_files_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0)
     try:
         audit = Audit(FileSink(tmp_path / "audit", max_bytes=1_000), ManualClock())
@@ -186,7 +188,9 @@ def test_only_its_owner_may_read_the_file_nor_full_ones_whatever_the_umask(tmp_p
     assert set(modes.values()) == {0o600}
 
 
-def test_a_file_that_others_may_read_is_mended_and_said(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_file_that_others_may_read_is_restricted_with_a_log_line(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path = tmp_path / "audit"
     path.touch()
     path.chmod(0o644)
@@ -198,7 +202,7 @@ def test_a_file_that_others_may_read_is_mended_and_said(tmp_path: Path, caplog: 
     assert not caplog.records
 
 
-def test_the_mode_of_what_is_no_file_is_left_alone() -> None:
+def test_the_mode_of_a_device_is_left_alone() -> None:
     before = Path("/dev/full").stat().st_mode
     sink = FileSink(Path("/dev/full"))
     with pytest.raises(OSError, match="No space left"):
@@ -216,7 +220,7 @@ def test_two_processes_cannot_write_the_same_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("only_grows", [False, True])
-def test_a_line_of_which_a_part_could_be_written_is_taken_back_or_told_by_the_next(
+def test_a_partly_written_line_is_truncated_or_noted_in_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_grows: bool
 ) -> None:
     """A disk that becomes full; `only_grows`: the file cannot be truncated either."""
@@ -259,7 +263,7 @@ def test_contents_of_a_replaced_audit_file_are_left_unchanged(tmp_path: Path) ->
     assert json.loads(second)["broken_off"] == hash_of(first)
 
 
-def test_the_log_says_how_far_the_file_has_come(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_log_regularly_names_the_last_audit_line(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     clock = ManualClock()
     audit = Audit(FileSink(tmp_path / "audit"), clock)

@@ -19,7 +19,7 @@ def denied(number: int, identity: str = "", method: str = "S/M") -> AuditLine:
     return AuditLine(identity, f"10.0.0.1:{number}", method, "", "deny", "read", "UNAUTHENTICATED", 0, f"r-{number}")
 
 
-def test_a_stranger_who_floods_gets_two_lines_a_minute_that_stand_for_all_of_its_calls() -> None:
+def test_a_flood_by_one_caller_gets_two_lines_a_minute_that_count_all_of_its_calls() -> None:
     clock, lines = ManualClock(), list[AuditLine]()
     denials = Denials(lines.append, clock)
     for number in range(100_000):
@@ -32,7 +32,7 @@ def test_a_stranger_who_floods_gets_two_lines_a_minute_that_stand_for_all_of_its
     assert lines[-1].request_id == "r-99999"
 
 
-def test_a_flood_takes_no_line_from_others_nor_from_other_methods_and_ends_with_its_sum() -> None:
+def test_a_flood_suppresses_no_line_of_other_callers_or_methods_and_ends_with_a_sum() -> None:
     clock, lines = ManualClock(), list[AuditLine]()
     denials = Denials(lines.append, clock)
     for number in range(1_000):
@@ -49,7 +49,7 @@ def test_a_flood_takes_no_line_from_others_nor_from_other_methods_and_ends_with_
     assert not denials.callers(), "who is quiet takes no memory"
 
 
-def test_many_strangers_take_bounded_memory_and_each_has_its_line() -> None:
+def test_many_denied_callers_take_bounded_memory_and_each_has_a_line() -> None:
     lines: list[AuditLine] = []
     denials = Denials(lines.append, ManualClock())
     for number in range(30_000):
@@ -58,7 +58,7 @@ def test_many_strangers_take_bounded_memory_and_each_has_its_line() -> None:
     assert len(lines) == 30_000
 
 
-async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() -> None:
+async def test_many_refused_items_do_not_rotate_lines_of_others_out() -> None:
     sink, clock = FailingSink(), ManualClock()
     gate = Authenticator(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
@@ -75,8 +75,8 @@ async def test_an_uploader_whose_items_are_refused_does_not_rotate_others_out() 
     assert sum(map(len, sink.lines)) < 10_000
 
 
-async def test_an_agent_that_begins_fetches_and_reports_without_end_does_not_rotate_others_out() -> None:
-    """It is let in, so each call had its line: the files of a day were gone in minutes."""
+async def test_endless_calls_of_an_agent_do_not_rotate_lines_of_others_out() -> None:
+    """With a line for each of its permitted calls, the files of a day would be gone in minutes."""
     sink, clock = FailingSink(), ManualClock()
     gate = Authenticator(AccessPolicy(), None, None, Audit(sink, clock), clock)
 
@@ -96,7 +96,7 @@ async def test_an_agent_that_begins_fetches_and_reports_without_end_does_not_rot
 
 
 def test_refused_requests_are_not_kept_in_full_for_the_minute() -> None:
-    """A line of each method and outcome waits: with keys of megabytes that would be gigabytes."""
+    """A line of each method and outcome is held back: with keys of megabytes that would be gigabytes."""
     lines = list[AuditLine]()
     denials = Denials(lines.append, ManualClock())
     for _ in range(2):
@@ -106,7 +106,7 @@ def test_refused_requests_are_not_kept_in_full_for_the_minute() -> None:
 
 
 def test_audit_of_a_batch_notes_what_it_touched_without_a_copy_for_each_item() -> None:
-    """Forty thousand items that were refused took half a minute, in which nobody else was answered."""
+    """With copies, forty thousand refused items would hold the loop up for half a minute."""
     call = Call()
     assert call.touches == ()
     call.note_write("h1", outcome="PERMISSION_DENIED")

@@ -57,7 +57,7 @@ def test_an_agent_reaches_its_own_node_and_no_neighbour() -> None:
         assert not agent.covers("web", other)
 
 
-def test_a_service_reaches_no_prefix_neighbour() -> None:
+def test_a_scope_of_a_service_does_not_reach_names_that_only_begin_alike() -> None:
     reader = access("web-reader")
     assert reader.covers("web", "n1")
     for other in ("web2", "we", "", "WEB", "web/x", "web\0"):
@@ -97,7 +97,7 @@ def test_reach_is_the_union_of_grants_and_never_their_product() -> None:
     assert not ann.proves(["web", "mail"], ["n1"])
 
 
-def test_whoever_may_not_is_told_what_it_takes() -> None:
+def test_a_denial_hides_the_service_and_node_of_the_instance() -> None:
     with pytest.raises(PermissionDenied, match="web-reader is not authorized to read: instance mail-1 is") as refused:
         access("web-reader").check("mail-1", "secret-service", "secret-node")
     assert "secret" not in str(refused.value)
@@ -133,19 +133,19 @@ def test_whoever_may_not_is_told_what_it_takes() -> None:
         ("\0", "YAML"),
     ],
 )
-def test_a_file_that_says_something_else_is_refused_by_name(text: str, word: str) -> None:
+def test_a_malformed_policy_is_refused_with_the_faulty_part(text: str, word: str) -> None:
     with pytest.raises(BadSecurity, match=".*" + word.replace("{", r"\{").replace("}", r"\}")):
         parse(text.encode())
 
 
 @given(st.binary(max_size=200))
-def test_no_bytes_make_the_parser_fail_otherwise(text: bytes) -> None:
+def test_any_bytes_are_a_policy_or_refused(text: bytes) -> None:
     with suppress(BadSecurity):
         parse(text)
 
 
 @given(st.text(max_size=30), st.text(max_size=30))
-def test_a_pattern_without_a_star_is_itself_only(word: str, other: str) -> None:
+def test_a_pattern_without_a_star_matches_only_itself(word: str, other: str) -> None:
     if "*" not in word:
         assert (other in Patterns([word])) is (other == word)
     if word and "*" not in word and "{node}" not in word:
@@ -153,30 +153,30 @@ def test_a_pattern_without_a_star_is_itself_only(word: str, other: str) -> None:
 
 
 @given(word=st.text("ab*", max_size=8), name=st.text("ab", max_size=12))
-def test_a_star_stands_for_anything_and_the_rest_for_itself(word: str, name: str) -> None:
+def test_a_star_matches_anything_and_other_characters_only_themselves(word: str, name: str) -> None:
     expected = re.fullmatch(".*".join(map(re.escape, word.split("*"))), name) is not None
     assert (name in Patterns([word])) == expected
 
 
-def test_a_name_of_a_caller_costs_time_by_its_length_alone() -> None:
+def test_matching_a_name_does_not_take_exponential_time() -> None:
     patterns, begun = Patterns(["*-*-prod"]), time.process_time()
     assert "-" * 40_000 not in patterns
     assert time.process_time() - begun < 5, "a matcher that tries all ways takes half a minute of the processor"
 
 
-def test_scalars_that_are_none_of_their_tag_are_faults_like_any_other() -> None:
+def test_scalars_that_do_not_fit_their_tag_are_invalid_yaml() -> None:
     for text in (b'roles: !!int ""', b"roles: !!bool maybe", b'roles: !!float ""'):
         with pytest.raises(BadSecurity, match="not valid YAML"):
             parse(text)
 
 
-def test_a_fault_names_the_line_and_quotes_none() -> None:
+def test_a_fault_names_the_line_without_quoting_it() -> None:
     with pytest.raises(BadSecurity, match="line 2") as raised:
         parse(b"roles:\n  reader: [{identities: [confidential-name}]\n")
     assert "confidential" not in str(raised.value)
 
 
-def test_a_file_that_its_parser_stumbles_over_leaves_the_old_one_in_force_and_is_named(
+def test_a_file_that_makes_its_parser_fail_leaves_the_old_one_in_force_and_is_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "file"

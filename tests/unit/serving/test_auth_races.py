@@ -34,8 +34,8 @@ def deadline(registry: Registry) -> float:
     return registry.replica.clock.now() + 60
 
 
-async def test_an_uploader_never_writes_what_has_just_become_another_services() -> None:
-    """One replica gives the instance to and fro, on another one its two uploaders write all the time."""
+async def test_an_uploader_never_writes_an_instance_that_another_service_has_just_got() -> None:
+    """One replica moves the instance between two services, while both uploaders keep writing at another one."""
     store, rng, written = MemoryStore(), random.Random(7), {"web": 0, "mail": 0}
     async with running(store) as giving, running(store, replica="replica-2", seed=2) as uploading:
         create = giving.writes.create
@@ -75,7 +75,7 @@ async def test_an_uploader_never_writes_what_has_just_become_another_services() 
             await asyncio.gather(give(), upload("web"), upload("mail"))
 
 
-async def test_a_replica_that_lags_does_not_give_secrets_to_the_node_that_an_instance_left() -> None:
+async def test_a_lagging_replica_gives_no_secrets_to_the_node_that_an_instance_left() -> None:
     store = MemoryStore()
     behind = FaultyStore(store, random.Random(1))
     async with running(store) as giving, running(behind, replica="replica-2", seed=2) as lagging:

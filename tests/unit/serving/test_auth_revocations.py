@@ -105,7 +105,7 @@ async def test_many_streams_end_over_a_minute_and_few_at_once(monkeypatch: pytes
         (["*"], ["w*b"], True),
     ],
 )
-def test_a_scope_includes_what_its_patterns_take(
+def test_a_scope_includes_another_one_if_its_patterns_cover_it(
     wide: list[str] | None, narrow: list[str] | None, *, includes: bool
 ) -> None:
     one, other = (Patterns(words) if words else None for words in (wide, narrow))

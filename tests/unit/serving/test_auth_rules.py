@@ -68,9 +68,7 @@ class _GatewayClock(SystemClock):
 
 
 @pytest.mark.parametrize("call", CALLS)
-def test_every_call_names_a_rule_that_lets_somebody_in_and_not_everybody(
-    replica_rules: dict[str, Rule], call: str
-) -> None:
+def test_every_call_has_a_rule_with_roles_and_is_not_open(replica_rules: dict[str, Rule], call: str) -> None:
     rule = replica_rules[call]
     assert rule is not NOBODY
     assert rule.roles
@@ -85,7 +83,7 @@ def test_a_gateway_has_the_very_same_rules(
 
 
 @pytest.mark.parametrize("rule", [NOBODY, HttpPage(PAGES["/livez"].answer).rule])
-def test_a_call_or_page_without_a_rule_is_for_nobody(rule: Rule) -> None:
+def test_a_call_or_page_without_a_rule_is_denied_to_everybody(rule: Rule) -> None:
     gate = Authenticator(parse(POLICY.encode()), None, None, Audit(LogSink(), SystemClock()), SystemClock())
     for name in ("admin", "operator", "reader/ann"):
         with pytest.raises(PermissionDenied):
@@ -96,7 +94,7 @@ def test_only_agents_and_uploaders_fetch_secret_descriptors() -> None:
     assert FETCH.roles == {Role.AGENT, Role.UPLOADER}
 
 
-def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: dict[str, Rule]) -> None:
+def test_orders_are_for_operators_alone_and_always_recorded(replica_rules: dict[str, Rule]) -> None:
     orders = {call for call, rule in replica_rules.items() if rule is OPERATE}
     admin = "hq.v1.AdminService"
     assert orders == {f"{admin}/{name}" for name in ("ReleaseGuard", "ForceGuard", "ConfirmEpoch")}
@@ -107,7 +105,7 @@ def test_orders_are_for_operators_alone_and_not_given_unrecorded(replica_rules: 
     assert OPERATE.record is SUSPEND.record is AuditLevel.ORDERS
 
 
-def test_reads_are_not_recorded_reports_if_denied_and_writes_are(replica_rules: dict[str, Rule]) -> None:
+def test_reads_are_not_recorded_reports_only_if_denied_and_writes_always(replica_rules: dict[str, Rule]) -> None:
     def recorded(record: AuditLevel) -> set[str]:
         return {call.partition("/")[2] for call, rule in replica_rules.items() if rule.record is record}
 
@@ -120,6 +118,6 @@ async def _no_targets(*_: Any) -> AsyncIterator[Sequence[ScrapeTarget]]:
     yield ()
 
 
-def test_open_pages_are_those_of_health() -> None:
+def test_only_the_start_page_and_health_pages_are_open() -> None:
     assert {path for path, page in PAGES.items() if page.rule is OPEN} == {"/", "/livez", "/readyz"}
     assert prometheus_sd.pages(_no_targets, CollectorRegistry())["/sd/prometheus"].rule is READ

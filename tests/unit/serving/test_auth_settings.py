@@ -32,12 +32,12 @@ from tests.support.secured import Secured
         ({"audit_log": "/nowhere/audit"}, "--audit-log /nowhere/audit: cannot be written"),
     ],
 )
-def test_what_is_missing_is_named(tmp_path: Path, flags: dict[str, Any], words: str) -> None:
+def test_a_missing_flag_is_named(tmp_path: Path, flags: dict[str, Any], words: str) -> None:
     with pytest.raises(BadSecurity, match=words):
         security_of(Secured(tmp_path).given(**flags), SystemClock(), "test")
 
 
-def test_a_gateway_needs_tokens_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
+def test_a_gateway_requires_tokens_as_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
     files = Secured(tmp_path)
     with pytest.raises(BadSecurity, match="--policy needs --jwks at a federation gateway"):
         security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None, forwards=True)
@@ -52,7 +52,7 @@ def test_a_server_of_all_clusters_takes_certificates_without_tokens(tmp_path: Pa
 
 @pytest.mark.parametrize("flag", ["grpc", "http", "worker_pages"])
 @pytest.mark.parametrize("lacking", [{}, {"tls_cert": ""}, {"jwks": ""}])
-def test_others_reach_an_address_only_with_tls_and_identities(
+def test_a_server_listens_beyond_this_machine_only_with_tls_and_identities(
     tmp_path: Path, flag: str, lacking: dict[str, Any]
 ) -> None:
     loopback = {"grpc": "127.0.0.1:0", "http": "[::1]:0", "worker_pages": ""}
@@ -79,7 +79,7 @@ def test_others_reach_an_address_only_with_tls_and_identities(
         *((address, "") for address in ("127.0.0.1:0", ":7071", "[::1]:7071", "unix:/run/hq")),
     ],
 )
-def test_an_address_that_is_none_is_named_with_what_to_write(address: str, fault: str) -> None:
+def test_a_malformed_address_is_refused_with_what_to_write(address: str, fault: str) -> None:
     assert address_fault(address, is_own=True).startswith(fault)
     assert bool(address_fault(address, is_own=True)) == bool(fault)
     assert bool(address_fault(address)) == (bool(fault) or address in ("127.0.0.1:0", ":7071"))
@@ -93,6 +93,6 @@ def test_a_command_without_the_flags_of_security_is_not_told_to_use_them() -> No
 @pytest.mark.parametrize(
     "name", ["127.evil.example:7071", "127.0.0.1.evil.example:7071", ":7071", "[::]:7071", "0.0.0.0:1"]
 )
-def test_a_name_that_begins_like_the_loopback_is_another_machine(name: str) -> None:
+def test_a_name_that_only_begins_like_a_loopback_address_is_none(name: str) -> None:
     assert not is_loopback(name)
     assert all(map(is_loopback, ("127.0.0.1:1", "127.1.2.3:1", "localhost:1", "[::1]:1")))

@@ -37,13 +37,13 @@ def tokens(issuer: Issuer, clock: ManualClock | None = None) -> Tokens:
 
 
 @pytest.mark.parametrize("use_rsa", [False, True])
-def test_a_token_says_whose_it_is_and_until_when(tmp_path: Path, use_rsa: bool) -> None:
+def test_a_token_gives_its_subject_and_expiry(tmp_path: Path, use_rsa: bool) -> None:
     issuer = Issuer(tmp_path, use_rsa=use_rsa)
     found = tokens(issuer).identity(issuer.token("ann", exp=NOW_S + 60))
     assert (found.name, found.expires_at) == ("ann", NOW_S + 60 + DEMANDS.skew_s)
 
 
-def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> None:
+def test_the_clock_skew_is_allowed_once_on_either_side(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
     known = tokens(issuer, clock)
     assert known.identity(issuer.token("ann", exp=NOW_S - 29)).name == "ann"
@@ -53,7 +53,7 @@ def test_the_skew_is_allowed_once_on_either_side_and_no_more(issuer: Issuer) -> 
             known.identity(issuer.token("ann", **claims))
 
 
-def test_a_remembered_token_ends_like_any_other(issuer: Issuer) -> None:
+def test_a_remembered_token_expires_like_any_other(issuer: Issuer) -> None:
     clock = ManualClock(wall_ms=round(NOW_S * 1000))
     known, token = tokens(issuer, clock), issuer.token("ann", exp=NOW_S + 60)
     assert known.cached_identity("as this") is None
@@ -64,7 +64,7 @@ def test_a_remembered_token_ends_like_any_other(issuer: Issuer) -> None:
         known.identity(token, "as this")
 
 
-def test_a_key_that_is_withdrawn_takes_its_remembered_tokens_along(issuer: Issuer, tmp_path: Path) -> None:
+def test_withdrawing_a_key_voids_its_remembered_tokens(issuer: Issuer, tmp_path: Path) -> None:
     known, token = tokens(issuer), issuer.token("ann", exp=NOW_S + 60)
     known.identity(token, "as this")
     known.use(parse_jwks([Issuer(tmp_path / "next", "key-2").jwks.read_bytes()]))
@@ -73,7 +73,7 @@ def test_a_key_that_is_withdrawn_takes_its_remembered_tokens_along(issuer: Issue
         known.identity(token, "as this")
 
 
-def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
+def test_a_token_signed_with_the_public_key_as_secret_is_refused(tmp_path: Path) -> None:
     """The old trick: an HMAC whose secret is the server's public key."""
     issuer = Issuer(tmp_path, use_rsa=True)
     body = jwt.utils.base64url_encode(json.dumps({"alg": "HS256", "kid": issuer.kid}).encode()).decode()
@@ -102,9 +102,7 @@ def test_the_public_key_is_no_secret_to_sign_with(tmp_path: Path) -> None:
         ({"alg": "RS256"}, "cannot be used"),
     ],
 )
-def test_a_key_set_with_a_key_that_must_not_be_there_is_refused(
-    issuer: Issuer, change: dict[str, Any], word: str
-) -> None:
+def test_a_key_set_with_an_unfit_or_secret_key_is_refused(issuer: Issuer, change: dict[str, Any], word: str) -> None:
     key = {k: v for k, v in {**issuer.public(), **change}.items() if v is not None}
     with pytest.raises(BadSecurity, match=word) as refused:
         parse_jwks([json.dumps({"keys": [key]}).encode()])
@@ -112,7 +110,7 @@ def test_a_key_set_with_a_key_that_must_not_be_there_is_refused(
 
 
 @pytest.mark.parametrize("text", [b"", b"[]", b"{}", b'{"keys": 1}', b'{"keys": []}', b'{"keys": [1]}', b"\xff"])
-def test_what_is_no_key_set_is_refused(text: bytes) -> None:
+def test_a_malformed_key_set_is_refused(text: bytes) -> None:
     with pytest.raises(BadSecurity):
         parse_jwks([text])
 
@@ -135,7 +133,7 @@ def test_no_changed_or_made_up_token_is_taken(issuer: Issuer, where: int, what: 
 
 
 @pytest.mark.parametrize("twice", ["header", "claims"])
-def test_a_token_that_says_something_twice_is_refused(issuer: Issuer, twice: str) -> None:
+def test_a_token_with_a_duplicate_claim_or_header_is_refused(issuer: Issuer, twice: str) -> None:
     header = json.dumps({"alg": "EdDSA", "kid": issuer.kid}).encode()
     claims = json.dumps({"sub": "ann", "aud": AUDIENCE, "iss": ISSUER, "exp": NOW_S + 60}).encode()
     assert tokens(issuer).identity(compact(header, claims, issuer.key).decode()).name == "ann"
@@ -170,7 +168,7 @@ def test_a_certificate_has_exactly_one_id_of_our_trust_domain(tmp_path: Path, ur
         certificates.identity(pem)
 
 
-def test_a_certificate_ends_even_if_its_connection_stands(tmp_path: Path) -> None:
+def test_a_certificate_expires_even_on_an_open_connection(tmp_path: Path) -> None:
     pem = Authority(tmp_path).issue("caller", ["spiffe://hq.test/a"], timedelta(hours=1)).cert.read_bytes()
     clock = ManualClock(wall_ms=SystemClock().wall_ms())
     certificates = Certificates("hq.test", clock)
@@ -202,7 +200,7 @@ def test_a_certificate_ends_even_if_its_connection_stands(tmp_path: Path) -> Non
         "spiffe://xhq.test/a",
     ],
 )
-def test_what_only_looks_like_our_id_is_refused(uri: str) -> None:
+def test_an_id_that_only_resembles_ours_is_refused(uri: str) -> None:
     with pytest.raises(Unauthenticated):
         spiffe_id(uri, "hq.test")
 
@@ -215,7 +213,7 @@ def test_a_token_that_is_good_for_longer_than_allowed_is_refused(issuer: Issuer)
 
 @pytest.mark.parametrize("claim", ["exp", "nbf"])
 @pytest.mark.parametrize("value", [10**400, -(10**400), 1e300])
-def test_times_beyond_all_time_are_refused(issuer: Issuer, claim: str, value: float) -> None:
+def test_absurd_times_in_a_token_are_refused(issuer: Issuer, claim: str, value: float) -> None:
     with pytest.raises(Unauthenticated):
         tokens(issuer).identity(issuer.token("ann", **{claim: value}))
 

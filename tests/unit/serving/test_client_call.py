@@ -30,7 +30,7 @@ def a_call(limit: int = 1_000) -> ClientCall:
 
 
 @given(st.floats(0, 1e12))
-def test_a_deadline_is_told_with_eight_digits_and_never_shortened_by_more_than_it_must(left_s: float) -> None:
+def test_a_deadline_is_encoded_as_exactly_as_eight_digits_allow(left_s: float) -> None:
     told = timeout_s(timeout_text(left_s))
     assert told >= min(left_s, 99_999_999) * (1 - 1e-9)
     assert told <= left_s * 1.0001 + 1e-6
@@ -60,7 +60,7 @@ def test_messages_are_the_same_however_they_are_cut(messages: list[bytes], data:
     assert asyncio.run(read()) == messages
 
 
-async def test_messages_that_are_not_taken_are_not_given_back() -> None:
+async def test_windows_open_only_for_messages_that_were_taken() -> None:
     call = ClientCall(b"", b"?", None, 1_000)
     assert call.data(framed(b"a", b"b"), end=False) == 0
     assert call.data(framed(b"c")[:3], end=False) == 0
@@ -88,7 +88,7 @@ async def test_content_types_of_grpc_are_known(kind: bytes) -> None:
 
 
 @pytest.mark.parametrize("kind", [b"", b"text/plain", b"application/grpc-web", b"application/grpcx"])
-async def test_others_are_not(kind: bytes) -> None:
+async def test_other_content_types_are_an_error(kind: bytes) -> None:
     call = a_call()
     call.head(head(kind=kind), end=False)
     with pytest.raises(CallFailed) as raised:
@@ -96,7 +96,7 @@ async def test_others_are_not(kind: bytes) -> None:
     assert raised.value.code == codes.UNKNOWN
 
 
-async def test_a_large_message_is_refused_before_it_is_here() -> None:
+async def test_a_large_message_is_refused_before_it_has_arrived() -> None:
     call = a_call(limit=100)
     call.data(framed(b"x" * 101)[:5], end=False)
     with pytest.raises(CallFailed, match="limit of 100") as raised:
@@ -104,7 +104,7 @@ async def test_a_large_message_is_refused_before_it_is_here() -> None:
     assert raised.value.code == codes.RESOURCE_EXHAUSTED
 
 
-async def test_nothing_changes_a_call_that_is_over() -> None:
+async def test_an_ended_call_does_not_change() -> None:
     call = a_call()
     call.end(CallFailed(codes.UNAVAILABLE, "first"))
     call.end(CallFailed(codes.INTERNAL, "second"))
@@ -113,7 +113,7 @@ async def test_nothing_changes_a_call_that_is_over() -> None:
         await anext(call)
 
 
-async def test_a_cancellation_at_the_deadline_is_the_deadline() -> None:
+async def test_a_cancellation_at_the_deadline_counts_as_deadline_exceeded() -> None:
     for is_late, code in ((True, codes.DEADLINE_EXCEEDED), (False, codes.CANCELLED)):
         call = a_call()
         call.reset(8, is_late=is_late)

@@ -16,7 +16,7 @@ from serving.transport.client_connection import ClientConnection
 
 
 class FakeTransport:
-    """Takes what is written, and hangs up when it is told to."""
+    """Keeps what is written, and notes when it is closed."""
 
     def __init__(self) -> None:
         self.written = bytearray()
@@ -73,7 +73,7 @@ _FRAMES = st.one_of(
 
 @given(st.lists(st.one_of(_FRAMES, st.integers(0, 9)), max_size=40))
 def test_every_call_ends_once_whatever_comes(script: list[bytes | int]) -> None:
-    """A number starts a call (0-7), or leaves the oldest."""
+    """In the script, bytes arrive, 0 to 7 start a call, and other numbers cancel the oldest."""
 
     async def play() -> None:
         connection, calls = connected()[0], list[ClientCall]()
@@ -112,7 +112,7 @@ async def _drained(call: ClientCall) -> None:
         return
 
 
-async def test_what_is_said_in_one_turn_leaves_in_one_write() -> None:
+async def test_frames_of_one_turn_of_the_loop_leave_in_one_write() -> None:
     connection, transport = connected()
     await asyncio.sleep(0)
     transport.written.clear()

@@ -50,7 +50,7 @@ def explain(gate: Authenticator, who: str, **about: str) -> list[dict[str, Any]]
     return found
 
 
-def test_it_says_which_grant_and_why_not(gate: Authenticator) -> None:
+def test_an_explanation_names_the_grant_or_why_it_does_not_cover_the_call(gate: Authenticator) -> None:
     inside, outside = (explain(gate, "bob", method="operator", node=node)[0] for node in ("lab-1", "prod-1"))
     assert (inside["let_in"], inside["grants"]) == (
         True,
@@ -60,7 +60,7 @@ def test_it_says_which_grant_and_why_not(gate: Authenticator) -> None:
     assert explain(gate, "ann", method="operator")[0]["why"] == "requires the role operator"
 
 
-def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Authenticator) -> None:
+def test_an_admin_gets_all_rules_for_the_identity_it_names(gate: Authenticator) -> None:
     assert [(one["rule"], one["let_in"]) for one in explain(gate, "ada", identity="ann")] == [
         ("use operator commands", False),
         ("inspect", False),
@@ -68,6 +68,6 @@ def test_all_calls_that_have_a_rule_are_listed_for_whom_an_admin_names(gate: Aut
 
 
 @pytest.mark.parametrize("who", ["ann", "bob"])
-def test_others_rights_are_for_operators_and_admins_without_a_scope(gate: Authenticator, who: str) -> None:
+def test_only_unlimited_operators_and_admins_see_the_rights_of_others(gate: Authenticator, who: str) -> None:
     with pytest.raises(PermissionDenied):
         explain(gate, who, identity="ada")

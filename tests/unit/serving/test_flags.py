@@ -11,9 +11,7 @@ from serving.flags import CALLED_ADDRESSES, OWN_ADDRESS, AddressParam, InputFile
 from serving.storage.flags import etcd_config
 
 
-def test_a_file_in_the_home_folder_is_handed_on_by_its_full_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_tilde_in_a_file_name_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "pw").write_text("secret")
     assert InputFile().convert("~/pw", None, None) == str(tmp_path / "pw")
@@ -51,7 +49,7 @@ NAMED = click.Option(["--location"], metavar="NAME=HOST:PORT,...")
         (AddressParam(may_be_url=True), None, "http://etcd-1:2379/, dns:///etcd:2379"),
     ],
 )
-def test_addresses_are_taken(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
+def test_valid_addresses_are_accepted(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
     assert kind.convert(value, param, None) == value
 
 
@@ -63,6 +61,6 @@ def test_addresses_are_taken(kind: AddressParam, param: click.Parameter | None, 
         (CALLED_ADDRESSES, NAMED, "ams=a"),
     ],
 )
-def test_addresses_that_are_none_are_refused(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
+def test_malformed_addresses_are_refused(kind: AddressParam, param: click.Parameter | None, value: str) -> None:
     with pytest.raises(click.BadParameter, match=r"HOST:PORT"):
         kind.convert(value, param, None)

@@ -13,7 +13,7 @@ from serving import process
 
 
 class Node:
-    """Refers to itself: nothing but a collection takes it away."""
+    """Refers to itself: only the garbage collector frees it."""
 
     def __init__(self) -> None:
         self.itself = self
@@ -34,20 +34,20 @@ def test_objects_that_exist_at_start_are_frozen_out_of_garbage_collection() -> N
     assert gc.get_freeze_count() > 10_000
 
 
-def test_what_was_garbage_already_is_not_kept_by_it() -> None:
+def test_existing_garbage_is_not_kept_by_the_freeze() -> None:
     gone = weakref.ref(Node())
     process.freeze_gc()
     assert gone() is None
 
 
-def test_garbage_made_after_it_is_collected() -> None:
+def test_garbage_made_after_the_freeze_is_collected() -> None:
     process.freeze_gc()
     gone = weakref.ref(Node())
     gc.collect()
     assert gone() is None
 
 
-def test_what_is_made_to_stay_is_neither_looked_at_meanwhile_nor_later() -> None:
+def test_long_lived_objects_are_not_scanned_while_they_are_made_or_later() -> None:
     process.relax_gc()
     looks = list[str]()
     gc.callbacks.append(lambda phase, _: looks.append(phase))
@@ -59,7 +59,7 @@ def test_what_is_made_to_stay_is_neither_looked_at_meanwhile_nor_later() -> None
     assert not {id(one) for one in stay} & {id(one) for one in gc.get_objects()}
 
 
-def test_circles_left_behind_calls_go_within_two_thousand_five_hundred_objects() -> None:
+def test_cycles_left_by_calls_are_collected_within_2500_new_objects() -> None:
     process.relax_gc()
     gone = weakref.ref(Node())
     kept = [[number] for number in range(2_600)]
@@ -68,8 +68,8 @@ def test_circles_left_behind_calls_go_within_two_thousand_five_hundred_objects()
 
 
 @pytest.mark.long
-async def test_what_takes_the_place_of_something_old_is_looked_at_before_there_is_much_of_it() -> None:
-    """Python counts allocations less releases: here there are as many of these as of those."""
+async def test_objects_that_replace_old_ones_are_collected_before_there_are_many() -> None:
+    """Python counts allocations minus releases: here both are equal, so no collection starts by itself."""
     process.relax_gc()
     places = [[number] for number in range(20_000)]
     gc.collect()

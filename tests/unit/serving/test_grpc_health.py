@@ -37,7 +37,7 @@ async def test_a_health_watch_opened_right_after_loading_sees_the_server_leave()
     assert await told(answers) == NOT_SERVING
 
 
-async def test_a_watch_ends_with_the_server_though_it_knew_already_that_it_does_not_serve() -> None:
+async def test_a_watch_ends_with_the_server_even_if_it_was_not_serving() -> None:
     health = FakeHealth()
     health.is_loaded = False
     over_grpc = HealthCalls(health, ())

@@ -19,7 +19,7 @@ ROWS = {name: (default, flag) for name, default, flag in _ROW.findall(PAGE)}
 FIELDS = {field.name: field for field in dataclasses.fields(Limits)}
 
 
-def test_every_limit_has_its_row_in_order_and_every_row_its_limit() -> None:
+def test_the_rows_of_the_table_are_the_limits_in_order() -> None:
     assert list(ROWS) == list(FIELDS)
 
 

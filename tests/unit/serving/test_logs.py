@@ -72,7 +72,7 @@ def test_a_line_within_a_call_names_it_and_its_trace(log: logging.Logger) -> Non
     assert lines[1].endswith("WARNING afterwards")
 
 
-def test_json_tells_the_traceback_in_the_same_line(log: logging.Logger) -> None:
+def test_json_has_the_traceback_in_the_same_line(log: logging.Logger) -> None:
     stream = written(log, json_formatter())
     try:
         {"this": 1}["which"]
@@ -83,7 +83,7 @@ def test_json_tells_the_traceback_in_the_same_line(log: logging.Logger) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "00-0-0-00", TRACE.upper(), TRACE + "\nfake line", "x" * 10_000])
-def test_a_trace_context_that_is_none_is_not_passed_on(text: str) -> None:
+def test_a_malformed_trace_context_is_not_passed_on(text: str) -> None:
     class Wild(Call):
         def header(self, name: str) -> str:
             return text
@@ -94,7 +94,7 @@ def test_a_trace_context_that_is_none_is_not_passed_on(text: str) -> None:
     current.CURRENT.reset(token)
 
 
-def test_what_repeats_is_told_some_times_and_then_counted(log: logging.Logger) -> None:
+def test_repeated_messages_are_logged_a_few_times_and_then_counted(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
     log.addHandler(RepeatFilter(lines, clock.now, most=3, window_s=10.0))
     for number in range(100):
@@ -107,7 +107,7 @@ def test_what_repeats_is_told_some_times_and_then_counted(log: logging.Logger) -
     assert lines.lines[-1] == "lost 100"
 
 
-def test_one_noisy_place_does_not_silence_another_nor_an_error_of_its_own(log: logging.Logger) -> None:
+def test_a_noisy_message_silences_neither_others_nor_errors_of_its_own_text(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
     log.addHandler(RepeatFilter(lines, clock.now, most=1, window_s=10.0))
     for _ in range(3):
@@ -117,7 +117,7 @@ def test_one_noisy_place_does_not_silence_another_nor_an_error_of_its_own(log: l
     assert lines.lines == ["lost", "lost", "found"]
 
 
-def test_the_rest_is_told_at_the_end(log: logging.Logger) -> None:
+def test_the_count_of_repeats_is_logged_at_the_end(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
     quiet = RepeatFilter(lines, clock.now, most=1, window_s=10.0)
     log.addHandler(quiet)
@@ -127,7 +127,7 @@ def test_the_rest_is_told_at_the_end(log: logging.Logger) -> None:
     assert lines.lines == ["lost", "repeated 1 times within 10 s: lost"]
 
 
-def test_many_kinds_of_messages_are_remembered_within_bounds(log: logging.Logger) -> None:
+def test_the_memory_for_kinds_of_messages_is_bounded(log: logging.Logger) -> None:
     clock, lines = ManualClock(), Lines()
     quiet = RepeatFilter(lines, clock.now)
     log.addHandler(quiet)
@@ -141,8 +141,8 @@ def test_a_password_is_in_no_words_about_the_settings() -> None:
     assert "hush" not in repr(EtcdConfig(("127.0.0.1:2379",), user="hq", password="hush"))
 
 
-def test_what_a_caller_says_begins_no_line_of_its_own(log: logging.Logger) -> None:
-    """It could have written what looks like a line of the audit log."""
+def test_text_of_a_caller_cannot_begin_a_line_of_its_own(log: logging.Logger) -> None:
+    """Otherwise a caller could forge a line of the audit log."""
     people = written(log, TextFormatter())
     log.warning("xDS: %s subscribes", "x\r\n2026-11-26 12:00:00,000 INFO    {}\x1b[2J")
     assert people.getvalue().count("\n") == 1

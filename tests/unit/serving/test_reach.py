@@ -30,12 +30,12 @@ def test_a_method_without_a_reach_does_not_start(context: ServerContext) -> None
         context.guard("S/Get", rule, None)
 
 
-def test_what_is_to_be_checked_says_how() -> None:
+def test_a_checked_reach_needs_its_check() -> None:
     with pytest.raises(ValueError, match="needs a check"):
         Reach(Of.NODE, ReachForm.CHECKED)
 
 
-def test_without_authentication_nothing_is_compared(context: ServerContext) -> None:
+def test_without_authentication_no_reach_is_checked(context: ServerContext) -> None:
     def run(_request: Any, _call: Call) -> Any:
         return "ran"
 
@@ -43,8 +43,8 @@ def test_without_authentication_nothing_is_compared(context: ServerContext) -> N
     assert context.guard(method.path, method.rule, method.reach).run_of(method)(None, Call()) == "ran"
 
 
-def test_a_stream_of_requests_is_not_checked_before_it(context: ServerContext) -> None:
-    """The check would have nothing to look at, and would be passed over without a word."""
+def test_a_method_with_a_stream_of_requests_cannot_be_checked_beforehand(context: ServerContext) -> None:
+    """The check would have no request to look at, and be skipped silently."""
 
     async def run(_requests: Any, _call: Call) -> Any:
         yield
@@ -62,7 +62,7 @@ def access(scope: Scope, role: Role = Role.OPERATOR) -> Access:
     return Access(None, INSPECT, {role: (scope,)})
 
 
-def test_clusters_are_a_scope_of_their_own() -> None:
+def test_a_scope_may_be_limited_to_clusters() -> None:
     ams = access(Scope(clusters=Patterns(["ams"])))
     assert not ams.covers("web", "n1")
     assert not ams.covers_node("n1")
@@ -73,7 +73,7 @@ def test_clusters_are_a_scope_of_their_own() -> None:
     assert ams.within("ams").reaches_all()
 
 
-def test_a_monitor_reports_its_checks_of_its_nodes() -> None:
+def test_a_monitor_reports_only_its_checks_on_its_nodes() -> None:
     monitor = access(Scope(nodes=Patterns(["lab-*"]), checks=Patterns(["disk"])), Role.MONITOR)
     assert monitor.covers_node("lab-1", (Role.MONITOR,), "disk")
     assert not monitor.covers_node("lab-1", (Role.MONITOR,), "ssh")

@@ -18,7 +18,7 @@ SCOPES = (
 
 
 @pytest.mark.parametrize("scope", SCOPES)
-def test_it_is_read_back_as_it_was(scope: Scope) -> None:
+def test_a_stored_access_is_read_back_as_it_was(scope: Scope) -> None:
     access = Access(ADA, OPERATE, {Role.OPERATOR: (scope,), Role.ADMIN: ()})
     again = decode_access(encode_access(access), OPERATE)
     assert (again.grants, again.is_checked, again.is_unlimited) == (access.grants, True, access.is_unlimited)
@@ -26,16 +26,16 @@ def test_it_is_read_back_as_it_was(scope: Scope) -> None:
     assert (again.identity.name, again.identity.kind, again.identity.id) == (ADA.name, ADA.kind, ADA.id)
 
 
-def test_an_order_of_a_version_that_did_not_say_by_which_proof_is_read() -> None:
+def test_an_order_stored_without_its_proof_by_an_older_version_is_read() -> None:
     identity = decode_access('{"name": "ann", "grants": {"operator": [{}]}}', OPERATE).identity
     assert identity is not None
     assert (identity.name, identity.id) == ("ann", "")
 
 
-def test_without_authentication_there_is_nothing_to_compare() -> None:
+def test_without_authentication_an_empty_text_is_stored() -> None:
     assert encode_access(UNCHECKED) == ""
 
 
-def test_a_limit_that_this_version_does_not_know_is_not_passed_over() -> None:
+def test_an_unknown_limit_in_a_grant_is_an_error() -> None:
     with pytest.raises(TypeError):
         decode_access('{"name": "a", "grants": {"operator": [{"racks": ["r1"]}]}}', OPERATE)

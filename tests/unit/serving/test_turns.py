@@ -32,7 +32,7 @@ async def test_waiters_run_in_order_and_at_most_one_turns_worth_at_a_time() -> N
     assert turns.left > 0
 
 
-async def test_what_takes_long_is_a_turn_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_long_work_is_a_turn_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     turns, done = Turns(), list[int]()
     monkeypatch.setattr(turns_module, "_MOST_S", 0.0)
 
@@ -53,7 +53,7 @@ def _spend() -> None:
         pass
 
 
-async def test_whoever_waits_again_comes_behind_the_others() -> None:
+async def test_a_waiter_that_waits_again_comes_after_the_others() -> None:
     turns, done = Turns(), list[str]()
 
     def greedy() -> None:
@@ -85,7 +85,7 @@ async def test_an_error_of_one_does_not_keep_the_others_waiting() -> None:
     assert [type(error) for error in told] == [ValueError]
 
 
-async def test_long_work_of_many_is_done_one_slice_in_a_turn_of_the_loop() -> None:
+async def test_long_work_of_several_callers_takes_one_slice_per_turn_of_the_loop() -> None:
     turns, done = Turns(), list[str]()
 
     async def work(name: str) -> None:
@@ -100,7 +100,7 @@ async def test_long_work_of_many_is_done_one_slice_in_a_turn_of_the_loop() -> No
     assert loop.count >= 9
 
 
-async def test_whoever_leaves_the_line_is_passed_over() -> None:
+async def test_a_cancelled_waiter_is_passed_over() -> None:
     turns, done = Turns(), list[str]()
 
     async def work(name: str) -> None:
@@ -114,7 +114,7 @@ async def test_whoever_leaves_the_line_is_passed_over() -> None:
     assert done == ["second"]
 
 
-async def test_slices_leave_nothing_out(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_work_in_slices_handles_every_item(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns_module, "_SLICE_S", -1.0)
     assert await Turns().in_slices(lambda number: number * 2, range(10)) == list(range(0, 20, 2))
 

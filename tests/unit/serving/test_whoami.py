@@ -46,20 +46,20 @@ def test_roles_are_those_that_reach_what_is_asked_about(about: dict[str, str], r
     assert set(told["roles_somewhere"]) == {"reader", "uploader", "operator"}
 
 
-async def test_in_json_it_is_what_it_says_and_not_the_fields_of_a_struct() -> None:
+async def test_the_answer_in_json_has_plain_fields_and_not_those_of_a_struct() -> None:
     (method,) = whoami.methods()
     answer = json.loads(await method.run(struct_pb2.Struct(), Call(access=UNCHECKED)).json())  # type: ignore[union-attr,arg-type,misc]
     assert answer["checked"] is False
 
 
-def test_without_security_everybody_is_everything() -> None:
+def test_without_security_every_caller_has_all_roles() -> None:
     told = asked(UNCHECKED)
     assert told["checked"] is False
     assert set(told["roles"]) == {role.value for role in Role}
 
 
 @pytest.mark.parametrize("odd", [float("nan"), float("inf"), None, ["web"], {"a": "web"}])
-def test_what_is_no_word_is_nothing_to_ask_about(odd: Any) -> None:
+def test_odd_values_in_a_request_are_ignored(odd: Any) -> None:
     request = struct_pb2.Struct()
     request.update({"service": odd, "identity": odd, "method": odd})
     access = Access(Identity("ann", next(iter(ProofKind)), 0.0), READ, GRANTS)

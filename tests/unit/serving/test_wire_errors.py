@@ -48,18 +48,18 @@ def test_retry_after_is_never_too_soon(delay_s: float, seconds: int) -> None:
     assert error_statuses.retry_after_s(Retry("later", delay_s)) == seconds
 
 
-def test_waiting_does_not_help_against_a_conflict() -> None:
+def test_a_conflict_has_no_retry_delay() -> None:
     assert error_statuses.retry_after_s(VersionConflict("web-1", 1, 2)) is None
 
 
-def test_an_item_of_a_batch_says_what_a_call_of_its_own_would() -> None:
+def test_an_error_of_a_batch_item_is_that_of_a_single_call() -> None:
     conflict = item_error(VersionConflict("web-1", 3, 7))
     assert (conflict.code, conflict.reason, conflict.current_version) == (10, "VERSION_CONFLICT", 7)
     fault = item_error(invalid("meta.id", "must not be empty"))
     assert (fault.code, fault.field, fault.message) == (3, "meta.id", "meta.id: must not be empty")
 
 
-def test_a_wish_to_exit_is_nobodys_answer() -> None:
+def test_an_interrupt_is_not_turned_into_an_answer() -> None:
     with pytest.raises(KeyboardInterrupt):
         error_statuses.as_service_error(KeyboardInterrupt(), Call())
 

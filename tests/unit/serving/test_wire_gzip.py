@@ -15,7 +15,7 @@ from serving.errors import InvalidRequest, TooLarge
 MIB = 1024 * 1024
 
 
-async def test_what_was_compressed_comes_back() -> None:
+async def test_compressed_data_comes_back_unchanged() -> None:
     for size in (0, 1, 1_000_000):
         data = bytes(range(256)) * (size // 256 + 1)
         assert await gzipping.decompress(await gzipping.compress(data, 1), len(data)) == data
@@ -33,7 +33,7 @@ async def test_the_limit_holds_over_all_members_together() -> None:
         await gzipping.decompress(gzip.compress(b"x" * 600) * 2, 1_000)
 
 
-def test_many_small_members_cost_what_their_bytes_cost() -> None:
+def test_the_time_for_many_small_members_is_linear_in_their_bytes() -> None:
     one = gzip.compress(b"", 1)
     began = time.thread_time()
     assert gzipping.decompress_sync(one * (4 * MIB // len(one)), 1) == b""

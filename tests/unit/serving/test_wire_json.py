@@ -70,7 +70,7 @@ KINDS: list[type[Message]] = [
 
 
 @given(st.sampled_from(KINDS).flatmap(wild))
-def test_json_is_what_the_library_makes_of_any_message(message: Message) -> None:
+def test_our_json_of_any_message_equals_that_of_the_library(message: Message) -> None:
     try:
         expected = json_format.MessageToDict(message)
     except Exception:
@@ -101,7 +101,7 @@ def test_depth_is_counted_outside_of_strings(depth: int, text: str) -> None:
     assert jsonio._deeper_than(body, 64) == (depth > 64)
 
 
-def test_what_was_written_can_be_read() -> None:
+def test_an_encoded_request_can_be_read() -> None:
     request = service_pb2.FindInstancesRequest(page_size=3)
     request.filter.service_id.extend(["web", "dö"])
     request.filter.labels["a.b/c"] = "d"
@@ -126,7 +126,7 @@ def test_null_is_absent() -> None:
     assert find(b'{"filter":null,"pageSize":null}') == service_pb2.FindInstancesRequest()
 
 
-def test_all_faults_of_shape_are_told_at_once_with_their_places() -> None:
+def test_all_wrong_types_and_fields_are_reported_at_once_with_their_paths() -> None:
     body = b'{"filter":{"serviceId":["web",7],"labels":{"a":1},"nope":1},"read":[],"pageSize":1}'
     assert fault_of(body) == [
         ("filter.service_id[1]", "expected a string, not a number"),
@@ -155,7 +155,7 @@ def test_the_list_of_faults_is_bounded() -> None:
         (b'{"fieldMask":"a..b,"}', "", ""),
     ],
 )
-def test_a_value_that_does_not_fit_is_told_with_its_place(body: bytes, field: str, says: str) -> None:
+def test_a_value_of_the_wrong_form_is_reported_with_its_path(body: bytes, field: str, says: str) -> None:
     if field:
         ((where, description),) = fault_of(body)
         assert where == field
@@ -185,8 +185,8 @@ LONG = [
 ]
 
 
-def test_lists_that_are_short_enough_are_too_many_together() -> None:
-    """Two million containers, each looked at: a second and a half before anybody saw whose they were."""
+def test_lists_within_their_limits_may_be_too_long_together() -> None:
+    """Otherwise two million containers would be checked for 1.5 s before the caller's rights are."""
     request = service_pb2.ReportStatusesRequest()
     for _ in range(100):
         request.report.add().revision.MergeFromString(b"\x22\x00" * 19_900)
@@ -197,7 +197,7 @@ def test_lists_that_are_short_enough_are_too_many_together() -> None:
 
 
 @pytest.mark.parametrize(("where", "request_type", "value"), LONG, ids=[row[0] for row in LONG])
-def test_a_list_that_no_call_can_use_is_refused_by_its_name_in_both_encodings(
+def test_a_list_too_long_for_any_call_is_refused_by_name_in_both_encodings(
     where: str, request_type: type[Message], value: dict[str, Any]
 ) -> None:
     """Two bytes an item: four megabytes would be two million checks, audit lines or faults."""
@@ -218,17 +218,17 @@ def test_a_list_that_no_call_can_use_is_refused_by_its_name_in_both_encodings(
     ],
     ids=["one list", "lists in lists", "a map"],
 )
-def test_what_is_too_much_is_refused_before_a_message_is_made_of_it(
+def test_json_with_too_many_values_is_refused_before_it_is_parsed_into_a_message(
     value: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Four megabytes took a minute of the one thread that all callers' long JSON is read in."""
+    """Parsing four megabytes took a minute of the one thread that reads long JSON for all callers."""
     monkeypatch.setattr(json_format, "ParseDict", None)
     with pytest.raises(InvalidRequest, match="are too many"):
         parse_json(service_pb2.FindInstancesRequest)(json.dumps(value).encode())
 
 
 def test_a_long_key_is_kept_once_and_not_for_each_of_its_items() -> None:
-    """120 KB took a gigabyte."""
+    """Otherwise a request of 120 KB would take a gigabyte."""
     body = json.dumps({"k" * 60_000: [{}] * 20_000}).encode()
     tracemalloc.start()
     try:
@@ -239,7 +239,7 @@ def test_a_long_key_is_kept_once_and_not_for_each_of_its_items() -> None:
         tracemalloc.stop()
 
 
-def test_commas_of_a_text_are_no_values() -> None:
+def test_commas_inside_a_text_do_not_count_as_values() -> None:
     text = ",[{" * 100_000
     assert parse_json(service_pb2.GetInstanceRequest)(json.dumps({"id": text}).encode()).id == text
 
@@ -264,12 +264,12 @@ def test_lists_of_a_long_request_that_are_short_enough_are_taken() -> None:
         ({"spec": {"liveness": {"timeout": {}}}}, "expected a duration in seconds, such as "),
     ],
 )
-def test_times_and_durations_are_refused_in_words_of_json(sent: dict[str, Any], wanted: str) -> None:
+def test_malformed_times_and_durations_are_refused_with_an_example(sent: dict[str, Any], wanted: str) -> None:
     with pytest.raises(InvalidRequest, match=re.escape(wanted)):
         create(json.dumps({"instance": sent}).encode())
 
 
 @pytest.mark.parametrize("mask", ["*", "", "meta.labels,spec.nodeName"])
-def test_a_field_mask_may_be_everything_nothing_or_names(mask: str) -> None:
+def test_a_field_mask_may_be_a_star_empty_or_names(mask: str) -> None:
     paths = parse_json(service_pb2.UpdateInstanceRequest)(json.dumps({"updateMask": mask}).encode()).update_mask.paths
     assert list(paths) == [{"spec.nodeName": "spec.node_name"}.get(one, one) for one in mask.split(",") if one]

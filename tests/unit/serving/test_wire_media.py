@@ -26,7 +26,7 @@ JSON, PROTO = "application/json", "application/proto"
         ("APPLICATION/JSON ; charset=UTF-8", None, JSON),
     ],
 )
-def test_the_answer_is_in_what_accept_names_first_or_in_kind(
+def test_the_answer_has_the_first_accepted_type_or_that_of_the_request(
     content_type: str, accept: str | None, answer: str
 ) -> None:
     media = Media(JSON, PROTO, "application/x-protobuf")
@@ -51,7 +51,7 @@ def test_other_content_types_are_refused_with_a_list(content_type: bytes | None)
         Media(JSON, PROTO).encodings(content_type, None)
 
 
-def test_memory_of_headers_is_bounded() -> None:
+def test_the_memory_for_headers_is_bounded() -> None:
     media = Media(JSON, PROTO)
     for number in range(5_000):
         media.encodings(JSON.encode(), b"x/%d" % number)

@@ -11,7 +11,7 @@ TRACE = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
 
 class _Traced(Call):
-    """Its id is sent as its trace."""
+    """A call with its request ID as the trace context."""
 
     def header(self, name: str) -> str:
         return self.request_id if name == "traceparent" else ""
@@ -20,5 +20,5 @@ class _Traced(Call):
 @pytest.mark.parametrize(
     ("sent", "told"), [(TRACE, TRACE), (f"{TRACE}-new", f"{TRACE}-new"), (f"{TRACE}-é", ""), (f"{TRACE}-\t", "")]
 )
-def test_a_trace_that_no_metadata_may_hold_is_passed_on_to_nobody(sent: str, told: str) -> None:
+def test_a_trace_that_does_not_fit_into_metadata_is_not_passed_on(sent: str, told: str) -> None:
     assert dict(current.forwarded_metadata(_Traced(request_id=sent))).get("traceparent", "") == told

@@ -36,7 +36,7 @@ def test_calls_are_counted_by_transport_method_and_code() -> None:
     assert "hq_calls_in_flight 0.0" in lines
 
 
-def test_a_caller_may_burst_and_then_has_its_rate() -> None:
+def test_a_caller_may_burst_and_is_then_limited_to_its_rate() -> None:
     clock = ManualClock()
     rate = PeerRate(10.0, clock)
     for _ in range(20):
@@ -50,7 +50,7 @@ def test_a_caller_may_burst_and_then_has_its_rate() -> None:
         rate.take("10.0.0.1")
 
 
-def test_a_caller_does_not_pay_for_another() -> None:
+def test_the_rate_of_one_caller_does_not_limit_another() -> None:
     rate = PeerRate(1.0, ManualClock())
     for _ in range(2):
         rate.take("10.0.0.1")

@@ -18,7 +18,7 @@ CHUNKED = b"POST /a HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n"
 
 
 def begun(said: bytes) -> Begun:
-    """The first request."""
+    """Parse `said`; return the head of its first request."""
     kind, what, _ = Http1Machine(32_768).receive(said)[0]
     assert kind == HEAD, what
     assert isinstance(what, Begun)
@@ -49,7 +49,7 @@ def test_requests_mean_the_same_however_they_are_cut(seed: int) -> None:
 
 @settings(max_examples=12 * settings().max_examples)
 @given(SEEDS)
-def test_spoiled_requests_raise_nothing_and_mean_the_same_however_they_are_cut(seed: int) -> None:
+def test_spoiled_requests_raise_nothing_and_are_read_alike_however_they_are_cut(seed: int) -> None:
     rng = Random(seed)
     said = spoiled_bytes(rng, http1(rng))
     assert read_http1(pieces(rng, said)) == read_http1([said]) == read_http1(spoken(said))
@@ -78,12 +78,14 @@ def test_a_request_has_its_parts() -> None:
         (b"HTTP/1.0\r\nconnection: keep-alive", True, True),
     ],
 )
-def test_a_connection_goes_on_as_version_and_header_say(lines: bytes, *, keeps: bool, is_old: bool) -> None:
+def test_version_and_connection_header_decide_whether_a_connection_stays_open(
+    lines: bytes, *, keeps: bool, is_old: bool
+) -> None:
     one = begun(b"GET / " + lines + b"\r\n\r\n")
     assert (one.keep_alive, one.is_old) == (keeps, is_old)
 
 
-def test_a_client_that_waits_for_leave_is_known() -> None:
+def test_an_expect_100_continue_header_is_noticed() -> None:
     assert begun(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 3\r\nExpect: 100-Continue\r\n\r\n").expects_continue
 
 
@@ -118,7 +120,7 @@ def test_trailers_are_dropped_and_do_not_become_headers_of_the_next_request(seed
 
 @settings(max_examples=8 * settings().max_examples)
 @given(SEEDS)
-def test_requests_that_come_again_mean_what_they_meant(seed: int) -> None:
+def test_a_repeated_request_is_read_as_the_first_time(seed: int) -> None:
     rng = Random(seed)
     said = rng.choice((spoiled_bytes(rng, http1(rng)), http1(rng)))
     assert read_http1([said, said, *pieces(rng, said), said]) == read_http1([said * 4])
@@ -138,7 +140,7 @@ def test_each_request_has_its_own_token_and_body_whatever_came_before() -> None:
         assert rest == [(BODY, body, True)]
 
 
-def test_a_head_that_came_before_may_come_with_part_of_its_body_or_with_another_request_behind_it() -> None:
+def test_a_remembered_head_may_come_with_part_of_its_body_or_before_another_request() -> None:
     machine, said = Http1Machine(32_768), posted(b"t", b"abc")
     assert [kind for kind, _, _ in machine.receive(said)] == [HEAD, BODY]
     assert machine.receive(said[:-2])[1:] == [(BODY, b"a", False)]
@@ -147,7 +149,7 @@ def test_a_head_that_came_before_may_come_with_part_of_its_body_or_with_another_
     assert [kind for kind, _, _ in machine.receive(said + b"nonsense\r\n\r\n")] == [HEAD, BODY, FAULT]
 
 
-def test_few_heads_are_remembered_and_no_long_ones() -> None:
+def test_the_memory_for_heads_is_bounded_and_long_ones_are_not_remembered() -> None:
     machine = Http1Machine(32_768)
     for number in range(100):
         machine.receive(posted(b"%d" % number, b""))
@@ -179,7 +181,7 @@ def test_no_more_than_a_hundred_requests_may_come_at_once() -> None:
     assert str(last_fault(GET * 101)) == "too many pipelined requests"
 
 
-def test_what_comes_behind_the_last_request_is_dropped() -> None:
+def test_data_after_the_last_request_is_dropped() -> None:
     close = b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
     assert kinds(close + GET, GET) == [HEAD, BODY]
     assert kinds(b"nonsense\r\n\r\n", GET) == [FAULT]

@@ -11,7 +11,7 @@ END = b"0\r\n\r\n"
 
 
 def read(said: bytes) -> list[int]:
-    """Kinds of events; the same whether it comes at once or byte by byte."""
+    """The kinds of events, after a check that they are the same if the bytes come one by one."""
     whole = [kind for kind, _, _ in Http1Machine(32_768).receive(said)]
     machine = Http1Machine(32_768)
     cut = [kind for i in range(len(said)) for kind, _, _ in machine.receive(said[i : i + 1])]
@@ -68,7 +68,7 @@ def test_a_body_whose_length_can_be_read_in_two_ways_is_refused(said: bytes) -> 
         b"\r\n" + END,
     ],
 )
-def test_chunks_that_are_none_end_the_connection(body: bytes) -> None:
+def test_malformed_chunks_end_the_connection(body: bytes) -> None:
     assert read(post(CHUNKED, body=body))[-1] == FAULT
 
 
@@ -93,7 +93,7 @@ def test_chunks_that_are_none_end_the_connection(body: bytes) -> None:
         b"G\xc3\x89T /a HTTP/1.1\r\nhost: x\r\n\r\n",
     ],
 )
-def test_a_head_that_breaks_the_grammar_or_has_not_one_host_is_refused(said: bytes) -> None:
+def test_a_head_that_breaks_the_grammar_or_lacks_a_single_host_is_refused(said: bytes) -> None:
     assert read(said) == [FAULT]
 
 
@@ -101,14 +101,14 @@ def test_a_head_that_breaks_the_grammar_or_has_not_one_host_is_refused(said: byt
     "name", [b"Authorization", b"Content-Type", b"Origin", b"Proxy-Authorization", b"Range", b"User-Agent"]
 )
 @pytest.mark.parametrize("second", [b"a", b"b"])
-def test_a_second_value_of_a_field_that_has_one_is_refused_by_name(name: bytes, second: bytes) -> None:
+def test_a_second_value_of_a_single_valued_header_is_refused_by_name(name: bytes, second: bytes) -> None:
     said = post(name + b": a", name.lower() + b": " + second)
     assert read(said) == [FAULT]
     ((_, fault, _),) = Http1Machine(1_000).receive(said)
     assert str(fault) == f"2 headers {name.decode().lower()}: send one"
 
 
-def test_cookies_and_lists_in_several_lines_are_one_each() -> None:
+def test_cookies_and_lists_in_several_lines_are_joined() -> None:
     lines = (b"Cookie: a=1", b"Accept: text/html", b"cookie: b=2", b"accept: */*")
     _, begun, _ = Http1Machine(1_000).receive(post(*lines))[0]
     assert begun.head.named == {b"host": b"x", b"cookie": b"a=1; b=2", b"accept": b"text/html, */*"}
@@ -130,7 +130,7 @@ def test_a_target_is_a_path_or_a_whole_address_with_the_host(target: bytes, mean
 
 
 @pytest.mark.parametrize("target", [b"http://y/a", b"ftp://x/a", b"http:///a", b"x:80", b"a", b"*", b"http://[x/a"])
-def test_any_other_target_is_refused(target: bytes) -> None:
+def test_any_other_form_of_target_is_refused(target: bytes) -> None:
     assert read(b"GET " + target + b" HTTP/1.1\r\nhost: x\r\n\r\n") == [FAULT]
 
 
@@ -139,7 +139,7 @@ def test_connect_is_refused() -> None:
 
 
 @pytest.mark.parametrize("other", [b"websocket", b"h2c", b"HTTP/2.0"])
-def test_an_upgrade_is_answered_as_if_it_was_not_asked_for_and_nothing_behind_it_is_read(other: bytes) -> None:
+def test_a_request_to_upgrade_is_answered_without_it_and_nothing_after_it_is_read(other: bytes) -> None:
     said = b"GET /a HTTP/1.1\r\nhost: x\r\nconnection: upgrade\r\nupgrade: " + other + b"\r\n\r\n"
     machine = Http1Machine(1_000)
     (_, begun, _), *rest = machine.receive(said + b"GET /b HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -153,6 +153,6 @@ def test_an_upgrade_with_a_body_is_refused(body: tuple[bytes, bytes]) -> None:
     assert read(post(b"connection: upgrade", b"upgrade: websocket", body[0], body=body[1])) == [FAULT]
 
 
-def test_what_is_plain_is_taken() -> None:
+def test_plain_requests_are_accepted() -> None:
     assert read(post(b"Transfer-Encoding: Chunked", body=b"1;a=b\r\nx\r\n" + END)) == [HEAD, BODY]
     assert read(post(b"content-length: 3", body=b"abc") * 2) == [HEAD, BODY] * 2

@@ -33,7 +33,7 @@ CALM = "ENHANCE_YOUR_CALM"
 
 
 def flood(machine: Http2Machine, one: bytes, times: int = 2 * CREDIT) -> int:
-    """Send it again and again; how many were taken before the connection ended."""
+    """Send `one` again and again; return how many were taken before the connection ended."""
     for number in range(times):
         if fault(tell(machine, one)) == CALM:
             return number
@@ -59,7 +59,7 @@ def test_rapid_reset_a_packet_at_a_time_ends_after_five_thousand_streams() -> No
     assert goaways(sent(machine))[-1][1] is ErrorCode.ENHANCE_YOUR_CALM
 
 
-def test_rapid_reset_through_faults_of_its_own_ends_too() -> None:
+def test_rapid_reset_by_faults_on_its_own_streams_ends_too() -> None:
     machine = server()
     stream_id = 1
     while not fault(tell(machine, request(stream_id) + frames.window_update(stream_id, 0))):
@@ -91,7 +91,7 @@ def test_continuation_flood_with_empty_frames_runs_out_of_credit() -> None:
     assert flood(machine, frame(frames.CONTINUATION, 0, 1)) <= CREDIT
 
 
-def test_hpack_bomb_costs_neither_memory_nor_time_and_gets_an_answer() -> None:
+def test_an_hpack_bomb_costs_neither_memory_nor_time_and_is_answered() -> None:
     machine = server()
     seed = b"\x40\x01a\x7f\xa1\x1e" + b"v" * 4_000
     tell(machine, frame(frames.HEADERS, 5, 1, hpack.encode(REQUEST) + seed))
@@ -148,7 +148,7 @@ def test_settings_that_resize_the_windows_of_many_streams_do_not_stop_the_loop()
     assert time.process_time() - before < 0.3, "within one packet"
 
 
-def test_a_window_of_0_keeps_what_waits_and_makes_nothing_of_it() -> None:
+def test_data_behind_a_window_of_0_waits_and_is_not_framed() -> None:
     machine = server()
     tell(machine, frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
     for stream_id in range(1, 201, 2):
@@ -162,7 +162,7 @@ def test_a_window_of_0_keeps_what_waits_and_makes_nothing_of_it() -> None:
     assert not machine.streams
 
 
-def test_a_window_that_opens_a_byte_at_a_time_is_paid_for() -> None:
+def test_each_window_update_costs_credit_even_for_a_byte() -> None:
     machine = server()
     tell(machine, frames.settings({frames.INITIAL_WINDOW_SIZE: 0}))
     machine.outgoing.answer(opened(machine, 1), OK, b"x" * MIB, DONE)
@@ -174,7 +174,7 @@ def test_a_window_that_opens_a_byte_at_a_time_is_paid_for() -> None:
     assert machine.outgoing.waiting == MIB - 30_000, "each byte earns more than its window cost"
 
 
-def test_a_turn_takes_no_more_new_streams_than_it_is_told() -> None:
+def test_a_turn_takes_no_more_new_streams_than_its_limit() -> None:
     machine = server()
     machine.receive(b"".join(request(i) for i in range(1, 2_001, 2)))
     assert len(machine.events(16)) == 16

@@ -26,7 +26,7 @@ from tests.support.h2_peer import (
 )
 
 
-def test_a_long_ping_pong_with_a_bdp_ping_and_two_windows_for_each_answer() -> None:
+def test_a_long_ping_pong_with_a_ping_and_two_window_updates_for_each_answer() -> None:
     machine = server()
     stream = opened(machine, 1, end=False)
     machine.outgoing.headers(stream, OK, end=False)
@@ -101,7 +101,7 @@ def test_a_large_request_in_small_frames() -> None:
     machine.outgoing.take()
 
 
-def test_a_server_is_no_flood_to_our_client() -> None:
+def test_our_client_does_not_take_a_busy_server_for_a_flood() -> None:
     client, one = Http2Machine(Http2Settings(), is_client=True), Http2Machine(Http2Settings())
     block = hpack.encode(REQUEST)
     for _ in range(6_000):
@@ -117,7 +117,7 @@ def test_a_server_is_no_flood_to_our_client() -> None:
         assert not fault(all_events(client))
 
 
-def test_time_gives_no_more_credit_than_there_is_a_use_for() -> None:
+def test_credit_earned_over_time_is_bounded() -> None:
     machine = server()
     machine.earn(1 << 30)
     assert fault(tell(machine, ping() * 10_001)) == "ENHANCE_YOUR_CALM"

@@ -31,12 +31,12 @@ INITIAL_WINDOW, MAX_FRAME = frames.INITIAL_WINDOW_SIZE, frames.MAX_FRAME_SIZE
 
 
 def windows(machine: Http2Machine, stream: int = MIB, connection: int = 64 * MIB) -> None:
-    """Open the windows of a client that reads fast."""
+    """Open the windows as a client that reads fast does."""
     tell(machine, frames.settings({INITIAL_WINDOW: stream}), window_update(0, connection))
     machine.outgoing.take()
 
 
-def test_no_more_is_sent_than_the_window_of_the_stream_and_the_rest_follows() -> None:
+def test_data_beyond_the_window_of_its_stream_waits_and_follows_later() -> None:
     machine = server()
     stream = opened(machine, 1)
     machine.outgoing.answer(stream, OK, b"x" * 100_000, DONE)
@@ -62,7 +62,7 @@ def test_the_window_of_the_connection_holds_all_streams_back() -> None:
     assert machine.outgoing.window == 0
 
 
-def test_a_smaller_initial_window_makes_those_of_open_streams_negative_and_nothing_is_lost() -> None:
+def test_a_smaller_initial_window_makes_open_windows_negative_and_loses_nothing() -> None:
     machine = server()
     stream = opened(machine, 1)
     machine.outgoing.headers(stream, OK, end=False)
@@ -168,13 +168,13 @@ def test_no_frame_is_longer_than_the_peer_takes(most: int) -> None:
     assert body(found, 1) == b"x" * 100_000
 
 
-def test_a_body_of_exactly_one_frame_is_one() -> None:
+def test_a_body_of_exactly_one_frame_is_sent_in_one() -> None:
     machine = server()
     machine.outgoing.answer(opened(machine, 1), OK, b"x" * 16_384, DONE)
     assert [len(f.payload) for f in sent(machine) if f.kind == frames.DATA] == [16_384]
 
 
-def test_windows_over_the_largest_end_the_stream_or_the_connection() -> None:
+def test_a_window_over_the_maximum_ends_its_stream_or_the_connection() -> None:
     machine = server()
     opened(machine, 1)
     assert not fault(tell(machine, window_update(1, frames.MAX_WINDOW)))
@@ -236,8 +236,8 @@ def test_a_reset_drops_what_waits_and_lets_the_others_go_on() -> None:
 
 
 @pytest.mark.parametrize("size", [MAX - 5, MAX - 4, MAX, 2 * MAX - 5, 2 * MAX - 4, 58_000])
-def test_an_answer_of_many_frames_holds_what_one_of_few_would(size: int) -> None:
-    """The frames of an answer that windows allow are made where it is given; every byte and every window is counted."""
+def test_a_long_answer_is_framed_completely_and_counts_against_its_windows(size: int) -> None:
+    """The frames that windows allow are made at once; every byte and every window is counted."""
     machine = server()
     windows(machine)
     stream = opened(machine, 1)

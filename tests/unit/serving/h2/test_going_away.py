@@ -33,7 +33,7 @@ def test_after_the_warning_streams_are_still_served() -> None:
     assert goaways(sent(machine)) == [(1, ErrorCode.NO_ERROR)]
 
 
-def test_streams_above_the_last_are_ignored_and_those_below_are_finished() -> None:
+def test_streams_above_the_last_id_are_ignored_and_those_below_are_finished() -> None:
     machine = server()
     stream = opened(machine, 1, end=False)
     machine.go_away()
@@ -44,7 +44,7 @@ def test_streams_above_the_last_are_ignored_and_those_below_are_finished() -> No
     assert is_ended(sent(machine), 1)
 
 
-def test_the_body_of_a_call_that_came_too_late_does_not_end_those_under_way() -> None:
+def test_the_body_of_a_call_after_the_goaway_does_not_end_calls_under_way() -> None:
     machine = server()
     opened(machine, 1, end=False)
     machine.go_away()
@@ -54,7 +54,7 @@ def test_the_body_of_a_call_that_came_too_late_does_not_end_those_under_way() ->
     assert [kind for kind, *_ in tell(machine, data(1, b"x", end=True))] == [DATA]
 
 
-def test_the_headers_of_a_call_that_came_too_late_still_change_the_table() -> None:
+def test_the_headers_of_a_call_after_the_goaway_still_change_the_table() -> None:
     machine = server()
     opened(machine, 1, end=False)
     machine.go_away()
@@ -63,7 +63,7 @@ def test_the_headers_of_a_call_that_came_too_late_still_change_the_table() -> No
     assert machine._decoder.table_bytes == 34
 
 
-def test_the_last_stream_never_rises_again() -> None:
+def test_the_last_stream_id_of_a_goaway_never_rises() -> None:
     machine = server()
     opened(machine, 1)
     machine.go_away()
@@ -72,14 +72,14 @@ def test_the_last_stream_never_rises_again() -> None:
     assert [last for last, _ in goaways(sent(machine))] == [1, 1]
 
 
-def test_a_fault_says_which_stream_was_the_last() -> None:
+def test_the_goaway_of_a_fault_names_the_last_stream() -> None:
     machine = server()
     opened(machine, 1)
     assert fault(tell(machine, frames.frame(frames.DATA, 0, 0, b"x"))) == "PROTOCOL_ERROR"
     assert goaways(sent(machine)) == [(1, ErrorCode.PROTOCOL_ERROR)]
 
 
-def test_a_client_hears_both_words_of_a_graceful_end_and_gets_its_answer() -> None:
+def test_a_client_gets_both_goaways_of_a_graceful_end_and_its_answer() -> None:
     client, one = Http2Machine(Http2Settings(), is_client=True), Http2Machine(Http2Settings())
     client.open(hpack.encode(REQUEST), end=True)
     ((_, stream, _, _),) = tell(one, written(client))

@@ -45,7 +45,7 @@ def test_whatever_the_library_encodes_is_read_as_it_was(
 
 
 @given(st.lists(st.tuples(st.binary(min_size=1, max_size=30), st.binary(max_size=300)), max_size=20))
-def test_what_we_encode_any_decoder_reads_without_a_table(pairs: Pairs) -> None:
+def test_blocks_that_we_encode_can_be_read_without_a_table(pairs: Pairs) -> None:
     theirs, ours = library.Decoder(MOST), HpackDecoder()
     block = encode(pairs)
     assert [(bytes(n), bytes(v)) for n, v in theirs.decode(block, raw=True)] == pairs == decoded(ours, block)
@@ -54,7 +54,7 @@ def test_what_we_encode_any_decoder_reads_without_a_table(pairs: Pairs) -> None:
 
 @settings(max_examples=12 * settings().max_examples)
 @given(st.integers(0, MOST))
-def test_of_random_blocks_both_say_the_same_or_ours_refuses(seed: int) -> None:
+def test_random_blocks_are_read_as_the_library_reads_them_or_refused(seed: int) -> None:
     rng = random.Random(seed)
     theirs, ours = library.Decoder(MOST), HpackDecoder()
     for _ in range(6):
@@ -77,7 +77,7 @@ def test_random_bytes_raise_nothing_but_our_error(block: bytes) -> None:
     assert found == [(bytes(n), bytes(v)) for n, v in library.Decoder(MOST).decode(block, raw=True)]
 
 
-def test_a_field_that_changes_with_each_call_evicts_the_oldest_one_at_a_time() -> None:
+def test_a_field_that_changes_with_each_call_evicts_the_oldest_entry() -> None:
     theirs, ours = library.Encoder(), HpackDecoder()
     for number in range(1_000):
         pairs = [(b"grpc-timeout", b"%dm" % number), (b"x-trace-id", b"%032x" % number), (b"authorization", b"same")]
@@ -96,7 +96,7 @@ def test_a_field_larger_than_the_table_empties_it_and_is_read_all_the_same() -> 
         decoded(ours, b"\xbe")
 
 
-def test_a_field_may_name_the_one_that_it_evicts() -> None:
+def test_a_field_may_refer_to_the_entry_that_it_evicts() -> None:
     theirs = library.Encoder()
     theirs.header_table_size = 80
     ours = HpackDecoder()
@@ -136,7 +136,7 @@ def test_the_table_may_be_resized_at_the_beginning_of_a_block(block: bytes) -> N
         (b"\xff", "within"),
     ],
 )
-def test_a_block_that_is_none_is_refused_and_says_why(block: bytes, why: str) -> None:
+def test_a_malformed_block_is_refused_with_the_reason(block: bytes, why: str) -> None:
     with pytest.raises(HpackError, match=why):
         decoded(HpackDecoder(), block)
 

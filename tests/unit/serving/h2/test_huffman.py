@@ -19,7 +19,7 @@ def test_every_string_comes_back(text: bytes) -> None:
     assert decode(ENCODER.encode(text)) == text
 
 
-def test_every_byte_is_known_alone_and_among_others() -> None:
+def test_every_byte_is_decoded_alone_and_among_others() -> None:
     for byte in (bytes((symbol,)) for symbol in range(256)):
         assert [decode(ENCODER.encode(text)) for text in (byte, b"a" + byte * 9 + b"z")] == [
             byte,
@@ -62,5 +62,5 @@ def test_padding_with_anything_but_ones_is_refused(coded: bytes) -> None:
         decode(coded)
 
 
-def test_an_empty_string_is_one() -> None:
+def test_an_empty_string_is_decoded() -> None:
     assert decode(b"") == b""

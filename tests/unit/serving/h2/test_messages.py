@@ -35,7 +35,7 @@ def trailers(stream_id: int, pairs: Pairs, *, end: bool = True) -> bytes:
 
 
 def blocks(found: list[Frame]) -> list[Pairs]:
-    """The lists of headers, put together from their parts and read by the library."""
+    """The header lists of the frames, joined from their parts and read by the library."""
     lists: list[Pairs] = []
     block = b""
     theirs = library.Decoder(1 << 20)
@@ -53,7 +53,7 @@ def blocks(found: list[Frame]) -> list[Pairs]:
 
 
 @pytest.mark.parametrize("parts", [(b"abc",), (b"a", b"", b"bc"), (b"abc", b"")])
-def test_a_body_as_long_as_it_said_is_taken(parts: tuple[bytes, ...]) -> None:
+def test_a_body_of_the_announced_length_is_accepted(parts: tuple[bytes, ...]) -> None:
     machine = server()
     tell(machine, request(1, length(b"3"), end=False))
     said = [data(1, part, end=number == len(parts)) for number, part in enumerate(parts, 1)]
@@ -64,7 +64,7 @@ def test_a_body_as_long_as_it_said_is_taken(parts: tuple[bytes, ...]) -> None:
 
 
 @pytest.mark.parametrize("parts", [(b"ab",), (b"abcd",), (b"abc", b"d"), (b"abcde",), (b"abc", b"de"), (b"",)])
-def test_a_body_of_another_length_than_it_said_is_a_fault_of_its_stream(parts: tuple[bytes, ...]) -> None:
+def test_a_body_of_another_length_than_announced_is_a_fault_of_its_stream(parts: tuple[bytes, ...]) -> None:
     machine = server()
     tell(machine, request(1, length(b"3"), end=False))
     said = [data(1, part, end=number == len(parts)) for number, part in enumerate(parts, 1)]
@@ -73,7 +73,7 @@ def test_a_body_of_another_length_than_it_said_is_a_fault_of_its_stream(parts: t
     assert resets(sent(machine)) == {1: ErrorCode.PROTOCOL_ERROR}
 
 
-def test_one_byte_too_many_does_not_open_the_door_to_more() -> None:
+def test_after_one_byte_too_many_no_more_is_taken() -> None:
     machine = server()
     tell(machine, request(1, length(b"3"), end=False))
     events = tell(machine, data(1, b"abcd"), data(1, b"x" * 1_000, end=True))
@@ -87,7 +87,7 @@ def test_trailers_that_come_too_early_for_the_length_are_a_fault() -> None:
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"-1", b"+3", b"3, 3", b"0x3", b"9" * 30, b"\xb2"])
-def test_a_length_that_is_none_is_a_fault(value: bytes) -> None:
+def test_a_malformed_length_is_a_fault(value: bytes) -> None:
     machine = server()
     assert not tell(machine, request(1, length(value), end=False))
     assert resets(sent(machine)) == {1: ErrorCode.PROTOCOL_ERROR}
@@ -115,7 +115,7 @@ def test_a_list_in_several_headers_is_one_list() -> None:
 @pytest.mark.parametrize(
     "name", [b"authorization", b"content-length", b"content-type", b"host", b"origin", b"proxy-authorization", b"range"]
 )
-def test_a_second_value_of_a_field_that_has_one_refuses_the_request_by_name(
+def test_a_second_value_of_a_single_valued_header_refuses_the_request_by_name(
     name: bytes, values: tuple[bytes, bytes]
 ) -> None:
     machine = server()
@@ -124,7 +124,7 @@ def test_a_second_value_of_a_field_that_has_one_refuses_the_request_by_name(
     assert not resets(sent(machine)), "it is for the driver to answer"
 
 
-def test_a_host_that_is_not_the_authority_refuses_the_request_by_name() -> None:
+def test_a_host_that_differs_from_the_authority_is_refused() -> None:
     machine = server()
     ((kind, _, why, _),) = tell(machine, request(1, [(b"host", b"other")]))
     assert (kind, str(why)) == (REFUSED, "the headers host and :authority differ")
@@ -152,7 +152,7 @@ def test_trailers_with_pseudo_headers_or_without_an_end_are_a_fault(pairs: Pairs
 # --- lists of headers that are large ---
 
 
-def test_a_large_list_goes_out_in_continuations() -> None:
+def test_a_large_header_list_is_sent_in_continuations() -> None:
     machine = server()
     pairs = [(b":status", b"200"), *((b"x-%d" % number, b"v" * 1_000) for number in range(40))]
     machine.outgoing.headers(opened(machine, 1), hpack.encode(pairs), end=True)
@@ -175,7 +175,7 @@ def test_a_whole_answer_with_large_headers_or_trailers_keeps_to_the_size_of_fram
     assert blocks(found) == [head, ending]
 
 
-def test_a_list_in_continuations_is_read_as_one() -> None:
+def test_a_header_list_in_continuations_is_read_as_one() -> None:
     machine = server()
     block = library.Encoder().encode([*REQUEST, (b"x", b"v" * 500)])
     parts = [block[i : i + 50] for i in range(0, len(block), 50)]
@@ -185,12 +185,12 @@ def test_a_list_in_continuations_is_read_as_one() -> None:
 
 
 @pytest.mark.parametrize("between", [data(1, b"x"), frames.window_update(0, 1), frame(frames.CONTINUATION, 4, 3)])
-def test_nothing_may_come_between_the_parts_of_a_list(between: bytes) -> None:
+def test_no_frame_may_come_between_the_parts_of_a_header_list(between: bytes) -> None:
     machine = server()
     assert fault(tell(machine, frame(frames.HEADERS, 0, 1, hpack.encode(REQUEST)), between)) == "PROTOCOL_ERROR"
 
 
-def test_a_list_over_the_limit_opens_its_stream_without_a_head_and_the_table_goes_on() -> None:
+def test_a_header_list_over_the_limit_is_dropped_and_the_table_stays_right() -> None:
     machine, theirs = server(max_header_bytes=4_096), library.Encoder()
     large = theirs.encode([*REQUEST, (b"x-kept", b"1"), *((b"x", b"v" * 500) for _ in range(20))])
     small = theirs.encode([*REQUEST, (b"x-kept", b"1")])
@@ -201,7 +201,7 @@ def test_a_list_over_the_limit_opens_its_stream_without_a_head_and_the_table_goe
 # --- the table ---
 
 
-def test_a_peer_that_shrinks_its_table_is_told_so_in_the_next_block_and_only_there() -> None:
+def test_a_smaller_table_of_the_peer_is_confirmed_in_the_next_block_only() -> None:
     machine = server()
     theirs = library.Decoder()
     theirs.max_allowed_table_size = 0

@@ -44,13 +44,13 @@ def test_a_spoiled_conversation_raises_nothing_and_reads_the_same_however_it_is_
 
 
 @given(SEEDS)
-def test_one_byte_at_a_time_is_the_same_as_all_at_once(seed: int) -> None:
+def test_bytes_one_by_one_are_read_as_all_at_once(seed: int) -> None:
     said = b"".join(Talk(Random(seed), is_server=False).frames())
     assert read(Http2Machine(Http2Settings()), spoken(said)) == read(Http2Machine(Http2Settings()), [said])
 
 
 @given(st.binary(max_size=100))
-def test_random_bytes_are_not_http2_and_say_so_once(said: bytes) -> None:
+def test_random_bytes_are_not_http2_and_fail_once(said: bytes) -> None:
     machine = Http2Machine(Http2Settings())
     events = tell(machine, said, said)
     assert [kind for kind, *_ in events] in ([], [FAILED])

@@ -50,7 +50,7 @@ class Pair:
             machine.outgoing.data(stream, body[at : at + 700], end=at + 700 >= len(body))
 
     def step(self, room: int, most: int) -> None:
-        """Each side writes what it may, and reads some of what the other wrote."""
+        """Let each side write what it may, and read up to `most` bytes of what the other wrote."""
         for side, other in ((self.client, self.server), (self.server, self.client)):
             side.machine.outgoing.room = room
             side.machine.pump()
