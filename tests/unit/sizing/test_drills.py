@@ -25,7 +25,7 @@ def figures(report: DrillReport) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("name", DRILLS)
-def test_a_small_installation_stands_every_bad_day(name: str) -> None:
+def test_a_small_installation_survives_every_drill(name: str) -> None:
     report = DRILLS[name](COSTS, SMALL, 1)
 
     assert report.holds, report
@@ -62,7 +62,7 @@ def test_more_replicas_take_clients_back_sooner() -> None:
 
 
 def come_back(backlog: int, monkeypatch: pytest.MonkeyPatch) -> int:
-    """How many of 20,000 clients one replica has taken back after two minutes."""
+    """Return how many of 20,000 clients one replica has taken back after two minutes."""
     monkeypatch.setattr(reconnecting, "BACKLOG", backlog)
     queue = EventQueue()
     line = ServingLine(queue, share=0.4)
@@ -75,24 +75,24 @@ def come_back(backlog: int, monkeypatch: pytest.MonkeyPatch) -> int:
 
 @pytest.mark.long
 def test_a_long_backlog_wastes_the_work_of_a_replica(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Who waits longer than it has patience is served in vain, and comes again."""
+    """A client that waits beyond its patience is served in vain, and reconnects."""
     assert come_back(512, monkeypatch) == 20_000
     assert come_back(8_192, monkeypatch) < 20_000
 
 
-def test_the_backlog_is_that_of_the_transport() -> None:
+def test_the_simulated_backlog_is_that_of_the_transport() -> None:
     assert reconnecting.BACKLOG == server._BACKLOG
 
 
-def test_who_waits_to_be_taken_is_served_before_it_leaves() -> None:
-    """At a replica that is 60 % busy: a longer backlog is work for clients that have left."""
+def test_a_client_in_the_backlog_is_served_before_it_gives_up() -> None:
+    """At a replica that is 60 % busy; a longer backlog would be work for clients that have left."""
     cost = reconnecting.return_cost(COSTS, Workload())
 
     assert reconnecting.BACKLOG * cost.open_s / 0.4 < cost.patience_s
 
 
-def test_an_instance_has_one_report_on_its_way() -> None:
-    """A slow replica is sent the newest state, not every one: at most a report for each instance waits."""
+def test_an_instance_has_at_most_one_report_under_way() -> None:
+    """A slow replica gets the newest state, not each one: at most one report per instance waits."""
     queue = EventQueue()
     line = ServingLine(queue)
     instances = CrashLoopingInstances(queue, [line], 50, 0.1, 0.0, random.Random(1))
@@ -106,7 +106,7 @@ def test_an_instance_has_one_report_on_its_way() -> None:
     assert sum(instances.reports.values()) <= 1_200 + 50  # what 0.1 s each allows
 
 
-def test_a_crash_loop_calms_down() -> None:
+def test_a_crash_loop_slows_down() -> None:
     queue = EventQueue()
     instances = CrashLoopingInstances(queue, [ServingLine(queue)], 100, 1e-6, 0.0, random.Random(1))
     instances.begin()

@@ -17,7 +17,7 @@ def plan(*words: str) -> Result:
     return CliRunner().invoke(cli, ["plan", *words])
 
 
-def test_it_says_how_many_machines_and_what_breaks_first() -> None:
+def test_a_plan_says_how_many_machines_it_takes_and_what_breaks_first() -> None:
     result = plan("--instances", "1000000", "--lookups", "2000")
 
     assert result.exit_code == 0, result.output
@@ -35,7 +35,7 @@ def test_a_plan_that_does_not_fit_exits_with_1_and_names_the_limit() -> None:
     )
 
 
-def test_a_drill_that_is_not_stood_says_what_to_do() -> None:
+def test_a_failed_drill_says_what_to_do() -> None:
     result = plan("--instances", "2000000", "--replicas", "3", "--locations", "1", "--drill", "hot-service")
 
     assert result.exit_code == 1
@@ -43,7 +43,7 @@ def test_a_drill_that_is_not_stood_says_what_to_do() -> None:
 
 
 @pytest.mark.long
-def test_programs_read_json() -> None:
+def test_a_plan_in_json_has_the_workload_and_the_drills() -> None:
     told = json.loads(plan("--instances", "20000", "--drill", "all", "-o", "json").output)
 
     assert told["fits"]
@@ -63,7 +63,7 @@ def test_a_bad_file_of_costs_is_named(tmp_path: Path, text: str, message: str) -
     assert plan("--costs", str(file)).exit_code == 2
 
 
-def test_one_replica_has_no_other_to_come_to() -> None:
+def test_a_plan_with_one_replica_fails_the_drill_that_loses_it() -> None:
     result = plan("--instances", "1000", "--replicas", "1", "--locations", "1", "--drill", "replica-lost")
 
     assert "nothing answers while it is down" in result.output
@@ -71,12 +71,12 @@ def test_one_replica_has_no_other_to_come_to() -> None:
     assert "replica-lost: does not hold: run more replicas" in result.output
 
 
-def test_two_replicas_take_three_machines() -> None:
+def test_two_replicas_need_three_machines_for_etcd() -> None:
     assert "3, a replica on two, etcd on each" in plan("--replicas", "2", "--locations", "1").output
 
 
 @pytest.mark.parametrize("flag", ["--instances", "--watchers", "--replicas", "--locations", "--lookups"])
-def test_a_slip_of_the_hand_is_a_usage_error(flag: str) -> None:
+def test_an_absurdly_large_number_is_a_usage_error(flag: str) -> None:
     answer = plan(flag, "9" * 400)
     assert answer.exit_code == 2
     assert flag in answer.output
@@ -84,7 +84,7 @@ def test_a_slip_of_the_hand_is_a_usage_error(flag: str) -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize(("number", "exit_code"), [(0, 0), (1, 1)])
-def test_the_commands_on_the_page_do_what_it_says(number: int, exit_code: int) -> None:
+def test_the_commands_on_the_page_do_what_the_page_says(number: int, exit_code: int) -> None:
     page = (Path(__file__).parents[3] / "docs" / "scale.md").read_text()
     lines = page.partition("```\n")[2].partition("\n```")[0].splitlines()
     assert len(lines) == 2
@@ -100,7 +100,7 @@ def test_the_commands_on_the_page_do_what_it_says(number: int, exit_code: int) -
 
 @pytest.mark.parametrize("number", ["inf", "nan"])
 @pytest.mark.parametrize("flag", ["--lookups", "--changes", "--report-interval"])
-def test_what_is_no_number_is_a_usage_error(flag: str, number: str) -> None:
+def test_infinity_and_nan_are_usage_errors(flag: str, number: str) -> None:
     answer = plan(flag, number)
     assert answer.exit_code == 2
     assert flag in answer.output

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hq.sizing.simulator import EventQueue, ServingLine
 
 
-def test_events_come_in_the_order_of_their_time_and_then_as_asked_for() -> None:
+def test_events_come_in_order_of_time_and_then_of_request() -> None:
     queue, order = EventQueue(), list[str]()
     for time_s, name in ((2.0, "c"), (1.0, "a"), (1.0, "b"), (9.0, "never")):
         queue.at(time_s, lambda name=name: order.append(name))  # type: ignore[misc]

@@ -33,7 +33,7 @@ async def test_writes_that_come_while_one_is_under_way_share_the_next_transactio
 
 
 @in_virtual_time
-async def test_a_write_is_answered_with_the_version_at_which_it_stands() -> None:
+async def test_a_write_is_answered_with_the_version_it_was_stored_at() -> None:
     async with Parts(faulty()) as parts:
         version = await parts.write("a")
         record = await stored(parts.store, parts.spec("a"))
@@ -77,7 +77,7 @@ async def test_writes_of_one_subject_keep_their_order() -> None:
 
 
 @in_virtual_time
-async def test_a_poisoned_write_costs_itself_only() -> None:
+async def test_a_write_that_the_store_rejects_fails_alone() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.poisonous = lambda write: any(b"poison" in value for _, value in write.puts)
@@ -100,7 +100,7 @@ async def test_a_group_stays_within_the_limits_of_one_transaction() -> None:
 
 
 @in_virtual_time
-async def test_a_guard_of_ones_own_that_does_not_hold_fails_those_who_gave_it_only() -> None:
+async def test_an_extra_guard_that_does_not_hold_fails_only_the_writers_that_gave_it() -> None:
     async with Parts(faulty()) as parts:
         holds = Compare(b"none", "modified", 0)
         answers = await asyncio.gather(
@@ -142,7 +142,7 @@ async def test_a_full_store_refuses_puts_and_lets_deletions_through() -> None:
 
 
 @in_virtual_time
-async def test_a_store_that_takes_no_deletions_either_is_asked_once() -> None:
+async def test_a_store_too_full_for_deletions_is_not_asked_again() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await asyncio.gather(parts.write("a"), parts.write("b"))

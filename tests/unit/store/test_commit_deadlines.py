@@ -28,7 +28,7 @@ async def test_a_deadline_before_the_write_was_sent_means_that_nothing_is_ever_s
 
 
 @in_virtual_time
-async def test_a_deadline_while_the_session_is_settled_means_that_nothing_is_ever_stored() -> None:
+async def test_a_deadline_during_the_session_setup_means_that_nothing_is_ever_stored() -> None:
     store = faulty()
     async with Parts(store) as parts:
         parts.session.doubt()
@@ -77,7 +77,7 @@ async def test_the_write_of_a_caller_that_went_away_while_waiting_is_not_sent() 
 
 
 @in_virtual_time
-async def test_a_replica_that_goes_away_says_of_each_write_whether_it_was_sent() -> None:
+async def test_a_replica_that_shuts_down_says_of_each_write_whether_it_was_sent() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.plan(Fate.SILENT, touching=parts.spec("sent"))
@@ -92,7 +92,7 @@ async def test_a_replica_that_goes_away_says_of_each_write_whether_it_was_sent()
             await parts.write("later")
 
 
-async def test_callers_who_all_go_away_at_once_get_the_turn_of_the_loop_to_do_so() -> None:
+async def test_grouping_yields_to_callers_that_all_leave_at_once() -> None:
     queue = Queue()
     items = [
         QueuedWrite(str(n), Write((), ()), 0, (), asyncio.get_running_loop().create_future())

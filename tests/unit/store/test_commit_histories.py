@@ -26,7 +26,7 @@ NAMES = "abcdef"
 
 @dataclass
 class Story:
-    """What the writers were told. Puts by write id, deletions by name; a version, or None for 'unknown'."""
+    """The outcomes that writers got: puts by write ID, deletions by name; a version, or None for unknown."""
 
     puts: dict[int, int | None] = field(default_factory=dict)
     deletions: list[tuple[str, int | None]] = field(default_factory=list)
@@ -148,7 +148,7 @@ def test_what_writers_are_told_is_what_the_store_did(
     assert sum(history.story.told.values()) == writers
 
 
-def test_without_faults_and_with_time_everything_is_stored_or_a_conflict() -> None:
+def test_without_faults_and_with_long_deadlines_every_write_is_stored_or_a_conflict() -> None:
     history = History(seed=1, writers=100, rate=0.0, cut_chance=0.0, epochs=0)
     history.timeouts_s = [30.0]
     run_virtually(history.run)

@@ -49,7 +49,7 @@ async def test_a_late_write_never_takes_place_after_the_session_changed() -> Non
 
 
 @in_virtual_time
-async def test_a_conflict_under_an_unknown_outcome_is_told_as_a_conflict() -> None:
+async def test_a_conflict_whose_answer_was_lost_is_reported_as_a_conflict() -> None:
     store = faulty()
     async with Parts(store) as parts:
         at = await parts.write("a")
@@ -59,7 +59,7 @@ async def test_a_conflict_under_an_unknown_outcome_is_told_as_a_conflict() -> No
 
 
 @in_virtual_time
-async def test_the_writes_that_use_up_the_last_space_are_answered_as_what_they_are() -> None:
+async def test_writes_that_use_up_the_last_space_get_their_true_outcomes() -> None:
     store = faulty()
     async with Parts(store) as parts:
         at = await parts.write("a")
@@ -114,7 +114,7 @@ async def test_a_put_without_a_write_id_takes_place_once(fate: Fate) -> None:
 
 
 @in_virtual_time
-async def test_the_change_of_the_session_may_itself_be_lost_unanswered_and_late() -> None:
+async def test_a_change_of_the_session_may_be_lost_unanswered_or_late() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.write("warm")
@@ -130,7 +130,7 @@ async def test_the_change_of_the_session_may_itself_be_lost_unanswered_and_late(
 
 
 @in_virtual_time
-async def test_a_session_that_heartbeats_change_meanwhile_costs_no_writer() -> None:
+async def test_a_session_changed_by_heartbeats_fails_no_write() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.write("warm")
@@ -173,7 +173,7 @@ async def test_writes_hidden_by_a_collapsed_batch_are_unknown_and_visible_ones_a
 
 
 @in_virtual_time
-async def test_an_epoch_replaced_meanwhile_leaves_sent_writes_unknown_and_fails_the_waiting() -> None:
+async def test_an_epoch_replaced_meanwhile_leaves_sent_writes_unknown_and_fails_waiting_ones() -> None:
     store = faulty()
     async with Parts(store) as parts, Parts(store, "two", seed=2) as other:
         await parts.write("warm")
@@ -193,7 +193,7 @@ async def test_an_epoch_replaced_meanwhile_leaves_sent_writes_unknown_and_fails_
 
 
 @in_virtual_time
-async def test_a_write_made_of_the_old_memory_is_never_sent_into_a_new_epoch() -> None:
+async def test_a_write_based_on_old_memory_is_never_sent_into_a_new_epoch() -> None:
     store = faulty()
     async with Parts(store) as parts, Parts(store, "two", seed=2) as other:
         at = await parts.write("a")
@@ -209,7 +209,7 @@ async def test_a_write_made_of_the_old_memory_is_never_sent_into_a_new_epoch() -
 
 
 @in_virtual_time
-async def test_a_write_that_only_a_new_listing_could_have_shown_stays_unknown() -> None:
+async def test_a_write_hidden_behind_a_new_listing_stays_unknown() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.write("warm")

@@ -67,7 +67,7 @@ async def test_an_interval_of_zero_never_compacts() -> None:
 
 
 @in_virtual_time
-async def test_a_mark_that_was_deleted_is_put_again() -> None:
+async def test_a_deleted_mark_is_written_again() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
@@ -78,7 +78,7 @@ async def test_a_mark_that_was_deleted_is_put_again() -> None:
 
 
 @in_virtual_time
-async def test_after_a_new_epoch_the_marks_of_the_old_history_mean_nothing() -> None:
+async def test_after_a_new_epoch_marks_of_the_old_history_are_ignored() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
@@ -90,7 +90,7 @@ async def test_after_a_new_epoch_the_marks_of_the_old_history_mean_nothing() -> 
 
 
 @in_virtual_time
-async def test_a_full_store_is_compacted_all_the_same() -> None:
+async def test_a_full_store_is_compacted_too() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.compactor.once()
@@ -147,7 +147,7 @@ async def test_the_keys_of_a_replica_gone_for_an_hour_are_removed_and_its_fence_
 
 
 @in_virtual_time
-async def test_however_many_replicas_are_gone_all_of_them_are_buried() -> None:
+async def test_the_keys_of_any_number_of_gone_replicas_are_removed() -> None:
     store = faulty()
     parts = Parts(store)
     await parts.epoch.settle()

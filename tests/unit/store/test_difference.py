@@ -14,7 +14,7 @@ from tests.support.virtual_time import in_virtual_time
 
 
 class Held(Record):
-    """A listed record; counts how many of its kind anybody holds, and how many at most."""
+    """A listed record; counts how many of these are alive, and the most that ever were."""
 
     alive = most = 0
 
@@ -36,7 +36,7 @@ async def test_the_difference_is_newer_keys_and_missing_ones() -> None:
     assert difference.key_count == 3
 
 
-async def test_the_loop_has_turns_while_the_known_keys_are_gathered() -> None:
+async def test_the_loop_is_not_blocked_while_the_known_keys_are_gathered() -> None:
     turns = 0
 
     async def others() -> None:
@@ -52,7 +52,7 @@ async def test_the_loop_has_turns_while_the_known_keys_are_gathered() -> None:
 
 
 @in_virtual_time
-async def test_a_gap_is_closed_without_holding_everything_once_more() -> None:
+async def test_a_gap_is_closed_without_holding_a_second_copy_of_everything() -> None:
     store = faulty()
     async with Parts(store) as parts:
         for n in range(2_000):
@@ -69,7 +69,7 @@ async def test_a_gap_is_closed_without_holding_everything_once_more() -> None:
 
 
 def count_listed(store: FaultyStore) -> None:
-    """From now on."""
+    """Let every page from now on consist of `Held` records."""
     read = store.page
 
     async def page(*args: Any, **kwargs: Any) -> StorePage:

@@ -37,7 +37,7 @@ async def epoch_in(store: Store) -> storage_pb2.EpochRecord:
 
 
 @in_virtual_time
-async def test_the_first_replica_makes_an_epoch_and_the_others_believe_it() -> None:
+async def test_the_first_replica_makes_an_epoch_and_the_others_adopt_it() -> None:
     store = MemoryStore()
     epochs = [epoch_on(store, seed) for seed in range(5)]
     await asyncio.gather(*(epoch.settle() for epoch in epochs))
@@ -73,7 +73,7 @@ async def test_a_history_without_a_successor_gets_one_that_names_its_predecessor
 
 
 @in_virtual_time
-async def test_a_successor_of_ours_is_adopted_and_not_replaced() -> None:
+async def test_a_successor_of_our_epoch_is_adopted_and_not_replaced() -> None:
     store = MemoryStore()
     one, other = epoch_on(store, 1), epoch_on(store, 2)
     await one.settle()
@@ -133,7 +133,7 @@ async def until_it_moved(epoch: Epoch) -> None:
 
 
 @in_virtual_time
-async def test_only_news_contradicts_an_epoch() -> None:
+async def test_only_a_newer_record_contradicts_an_epoch() -> None:
     store = MemoryStore()
     epoch = epoch_on(store)
     await put(store, KEYS.epoch, storage_pb2.EpochRecord(epoch="first").SerializeToString())

@@ -36,13 +36,13 @@ def choice(path: Version | None, built: Version | None, wheel: Version | None, d
         ((3, 4, 23), None, (3, 6, 16), "wheel"),
     ],
 )
-def test_the_newest_without_known_faults_is_taken(
+def test_the_newest_etcd_without_known_faults_is_taken(
     path: Version, built: Version | None, wheel: Version, best: str
 ) -> None:
     assert choice(path, built, wheel) == best
 
 
-def test_the_wheel_is_the_last_choice_of_those_with_faults() -> None:
+def test_of_etcds_with_known_faults_the_one_of_the_wheel_is_the_last_choice() -> None:
     assert choice((3, 4, 23), None, (3, 5, 1)) == "path"
     assert choice(None, None, (3, 5, 1)) == "wheel"
     assert choice((3, 3, 27), None, (3, 5, 1)) == "wheel"
@@ -52,9 +52,7 @@ def test_the_wheel_is_the_last_choice_of_those_with_faults() -> None:
 @pytest.mark.parametrize(
     ("data", "best"), [((3, 4), "path"), ((3, 5), "built"), ((3, 6), "built"), ((3, 7), "none"), ((3, 3), "path")]
 )
-def test_data_are_given_to_an_etcd_of_the_release_that_wrote_them_or_of_the_next(
-    data: tuple[int, int], best: str
-) -> None:
+def test_data_is_opened_by_an_etcd_of_its_own_release_or_the_next(data: tuple[int, int], best: str) -> None:
     assert choice((3, 4, 23), (3, 6, 16), (3, 5, 1), data) == best
 
 
@@ -73,7 +71,7 @@ def test_an_active_environment_does_not_hide_the_etcd_on_path(tmp_path: Path, mo
 
 
 @pytest.mark.parametrize(("data", "wanted"), [((0, 0), "3.4 or newer"), ((3, 90), "3.90 or 3.91, which read the data")])
-def test_where_there_is_none_the_error_names_the_versions_and_how_to_get_one(
+def test_without_an_etcd_the_error_names_the_versions_and_how_to_get_one(
     monkeypatch: pytest.MonkeyPatch, data: tuple[int, int], wanted: str
 ) -> None:
     monkeypatch.setattr("store.embedded.binary.etcd_at", lambda _: None)
@@ -81,7 +79,7 @@ def test_where_there_is_none_the_error_names_the_versions_and_how_to_get_one(
         find_etcd(data)
 
 
-def test_an_etcd_with_known_faults_is_said_to_be_for_evaluation_only() -> None:
+def test_a_note_calls_an_etcd_with_known_faults_fit_only_for_evaluation() -> None:
     note = EtcdBinary(Path("etcd"), (3, 5, 1)).note
     assert note.startswith("For evaluation only: etcd 3.5.1 has faults")
     assert "upgrade to 3.5.23 or newer (run `make etcd`" in note

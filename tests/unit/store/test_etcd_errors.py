@@ -76,7 +76,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("code", "details", "meaning"), WRITES)
-def test_a_failed_write_is_unknown_unless_it_certainly_was_not_done(
+def test_a_failed_write_is_unknown_unless_it_was_certainly_not_stored(
     code: grpc.StatusCode, details: str, meaning: type[Exception]
 ) -> None:
     with pytest.raises(meaning) as raised:
@@ -102,7 +102,7 @@ def test_a_failed_read_never_has_an_unknown_outcome(
     assert raised.type is meaning
 
 
-def test_a_watch_ends_in_the_words_of_the_port_only() -> None:
+def test_a_watch_ends_only_with_errors_of_the_port() -> None:
     with pytest.raises(Compacted) as gone:
         raise_for_cancelled_watch(7, "mvcc: required revision has been compacted")
     assert gone.value.revision == 7
@@ -137,7 +137,7 @@ async def test_a_token_is_fetched_once_for_all_who_wait() -> None:
 
 
 @in_virtual_time
-async def test_a_refusal_of_an_old_token_leaves_the_newer_one() -> None:
+async def test_a_refusal_of_an_old_token_keeps_the_newer_one() -> None:
     token = Token(Tokens())
     old = await token.metadata()
     for _ in range(10):

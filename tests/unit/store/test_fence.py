@@ -28,7 +28,7 @@ async def test_a_fence_proves_that_earlier_acknowledged_writes_are_in_memory() -
 
 
 @in_virtual_time
-async def test_a_fence_serves_only_those_who_asked_before_its_put_was_sent() -> None:
+async def test_a_fence_serves_only_callers_that_asked_before_its_put_was_sent() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.silence()
@@ -53,7 +53,7 @@ async def test_callers_that_come_together_share_a_fence() -> None:
 
 @pytest.mark.parametrize("callers", [1, 4, 200])
 @in_virtual_time
-async def test_however_many_ask_without_a_pause_fifty_fences_a_second_are_the_most(callers: int) -> None:
+async def test_there_are_at_most_fifty_fences_a_second_however_many_callers_ask(callers: int) -> None:
     store = faulty()
     async with Parts(store) as parts:
         before, until, answers = fences_in(store), parts.clock.now() + 10, 0
@@ -70,7 +70,7 @@ async def test_however_many_ask_without_a_pause_fifty_fences_a_second_are_the_mo
 
 
 @in_virtual_time
-async def test_one_who_asks_after_a_while_does_not_wait_to_share() -> None:
+async def test_a_caller_after_a_pause_does_not_wait_to_share_a_fence() -> None:
     async with Parts(faulty()) as parts:
         await asyncio.sleep(FenceTimes().spacing_s * 2)
         before = parts.clock.now()
@@ -89,7 +89,7 @@ async def test_an_idle_replica_proves_its_freshness_every_three_seconds() -> Non
 
 
 @in_virtual_time
-async def test_without_a_store_staleness_grows_and_callers_are_told() -> None:
+async def test_without_a_store_staleness_grows_and_fences_fail() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.go_away()
@@ -125,7 +125,7 @@ async def test_a_silent_watch_is_noticed_by_the_fence_and_opened_again() -> None
 
 
 @in_virtual_time
-async def test_a_watch_that_is_slow_but_brings_something_is_left_alone() -> None:
+async def test_a_slow_watch_that_still_brings_changes_is_left_alone() -> None:
     store = faulty()
     async with Parts(store) as parts:
         restarts = parts.follower.restarts
@@ -139,7 +139,7 @@ async def test_a_watch_that_is_slow_but_brings_something_is_left_alone() -> None
 
 
 @in_virtual_time
-async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
+async def test_a_fence_while_a_watch_is_reopened_fails_without_harm() -> None:
     store = faulty()
     async with Parts(store) as parts:
         failed = 0
@@ -159,7 +159,7 @@ async def test_a_fence_between_two_watches_fails_and_harms_nobody() -> None:
 
 
 @in_virtual_time
-async def test_a_put_without_an_answer_that_came_back_is_proof_enough() -> None:
+async def test_an_unanswered_put_that_the_watch_brings_back_is_proof_enough() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.plan(Fate.UNANSWERED, touching=KEY)
@@ -169,7 +169,7 @@ async def test_a_put_without_an_answer_that_came_back_is_proof_enough() -> None:
 
 
 @in_virtual_time
-async def test_a_word_of_a_lost_try_that_comes_late_proves_nothing() -> None:
+async def test_a_late_put_of_an_earlier_fence_proves_nothing() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.plan(Fate.LATE, touching=KEY)
@@ -182,7 +182,7 @@ async def test_a_word_of_a_lost_try_that_comes_late_proves_nothing() -> None:
 
 
 @in_virtual_time
-async def test_a_new_epoch_makes_the_cache_unproven() -> None:
+async def test_after_a_new_epoch_the_staleness_is_unknown() -> None:
     store = faulty()
     async with Parts(store) as parts:
         parts.reset()

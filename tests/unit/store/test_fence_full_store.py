@@ -15,7 +15,7 @@ from tests.support.virtual_time import in_virtual_time
 
 
 @in_virtual_time
-async def test_a_full_store_is_read_instead() -> None:
+async def test_a_fence_of_a_full_store_reads_instead_of_writing() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.full = True
@@ -28,7 +28,7 @@ async def test_a_full_store_is_read_instead() -> None:
 
 
 @in_virtual_time
-async def test_in_a_full_store_the_writes_of_others_elsewhere_do_not_count() -> None:
+async def test_in_a_full_store_writes_outside_the_prefix_are_not_waited_for() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.full = True

@@ -45,7 +45,7 @@ async def test_a_start_replays_since_the_last_compaction_mark() -> None:
 
 
 @in_virtual_time
-async def test_a_mark_that_cannot_be_read_or_is_gone_is_passed_over() -> None:
+async def test_an_unreadable_or_compacted_mark_is_ignored() -> None:
     for revision in (1, 10**6, -5):
         store = faulty()
         mark = store_pb2.CompactionRecord(revision=revision).SerializeToString()
@@ -76,7 +76,7 @@ async def test_every_change_is_told_once_over_many_interruptions() -> None:
 
 
 @given(seed=st.integers(0, 2**32), cut_chance=st.sampled_from([0.05, 0.3]), compacts=st.booleans())
-def test_the_mirror_ends_up_as_the_store_is(seed: int, cut_chance: float, compacts: bool) -> None:
+def test_the_mirror_ends_up_equal_to_the_store(seed: int, cut_chance: float, compacts: bool) -> None:
     async def history() -> None:
         rng = random.Random(seed)
         store = FaultyStore(MemoryStore(), rng)
@@ -178,7 +178,7 @@ async def test_no_failure_of_the_store_ends_the_follower() -> None:
 
 
 @in_virtual_time
-async def test_cutting_a_watch_that_is_not_open_harms_nobody() -> None:
+async def test_cutting_a_watch_that_is_not_open_does_no_harm() -> None:
     store = faulty()
     async with Parts(store) as parts:
         for wait_s in (0.0, 0.001, 0.01, 0.1, 1.0):

@@ -23,7 +23,7 @@ async def raise_format(store: FaultyStore, value: bytes = FUTURE) -> int:
 
 
 @in_virtual_time
-async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
+async def test_a_store_in_a_newer_format_ends_the_follower_with_an_explanation() -> None:
     store = faulty()
     await raise_format(store)
     parts = Parts(store)
@@ -32,7 +32,7 @@ async def test_a_format_of_the_future_ends_the_follower_in_words() -> None:
 
 
 @in_virtual_time
-async def test_a_format_that_is_raised_while_following_ends_the_follower_in_words() -> None:
+async def test_a_format_raised_while_following_ends_the_follower_with_an_explanation() -> None:
     store = faulty()
     parts = Parts(store)
     following = asyncio.create_task(parts.follower.run())
@@ -48,7 +48,7 @@ async def test_a_format_that_is_raised_while_following_ends_the_follower_in_word
 
 
 @in_virtual_time
-async def test_a_format_that_is_raised_in_a_compacted_gap_ends_the_follower_in_words() -> None:
+async def test_a_format_raised_in_a_compacted_gap_ends_the_follower_with_an_explanation() -> None:
     store = faulty()
     parts = await Parts(store).__aenter__()
     epoch = parts.epoch.current
@@ -64,7 +64,7 @@ async def test_a_format_that_is_raised_in_a_compacted_gap_ends_the_follower_in_w
 
 
 @in_virtual_time
-async def test_a_format_that_is_raised_between_reading_it_and_listing_ends_the_follower_in_words() -> None:
+async def test_a_format_raised_just_before_the_listing_ends_the_follower_with_an_explanation() -> None:
     store = faulty()
     parts = Parts(store)
     settle = parts.epoch.settle
@@ -79,7 +79,7 @@ async def test_a_format_that_is_raised_between_reading_it_and_listing_ends_the_f
 
 
 @in_virtual_time
-async def test_a_format_that_was_raised_and_taken_back_before_the_start_harms_nobody() -> None:
+async def test_a_format_raised_and_lowered_again_before_the_start_does_no_harm() -> None:
     """A start replays history from the last compaction mark on."""
     store = faulty()
     async with Parts(store) as first:
@@ -95,7 +95,7 @@ async def test_a_format_that_was_raised_and_taken_back_before_the_start_harms_no
 
 
 @in_virtual_time
-async def test_a_format_that_breaks_while_following_harms_nobody() -> None:
+async def test_a_format_record_that_breaks_while_following_does_no_harm() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await raise_format(store, b"\xff")
@@ -104,7 +104,7 @@ async def test_a_format_that_breaks_while_following_harms_nobody() -> None:
 
 
 @in_virtual_time
-async def test_a_broken_format_record_is_waited_out() -> None:
+async def test_a_start_waits_until_a_broken_format_record_is_mended() -> None:
     store = faulty()
     await raise_format(store, b"\xff")
     parts = Parts(store)

@@ -17,7 +17,7 @@ from tests.support.virtual_time import in_virtual_time
 async def restored(
     store: FaultyStore, parts: Parts, change: Callable[[], Awaitable[None]], *, snapshot_before: int = 0
 ) -> None:
-    """The store goes away, its last revisions are undone, other ones may be made, and it comes back."""
+    """Take the store away, undo its last revisions, run `change`, and bring it back."""
     before, told = parts.epoch.current, parts.listings
     store.go_away()
     await asyncio.sleep(1)
@@ -44,7 +44,7 @@ async def test_a_store_restored_to_a_lower_revision_is_another_history() -> None
 
 
 @in_virtual_time
-async def test_a_store_restored_and_grown_beyond_is_another_history() -> None:
+async def test_a_store_restored_and_grown_beyond_its_old_revision_is_another_history() -> None:
     store = faulty()
     async with Parts(store) as parts:
         for n in range(5):
@@ -113,7 +113,7 @@ async def test_an_empty_store_is_another_history() -> None:
 
 @in_virtual_time
 async def test_a_history_that_others_compacted_while_no_replica_ran_is_the_same() -> None:
-    """Nothing below the prefix is as new as what is left of the history, and no fence was sent yet."""
+    """No key below the prefix is as new as what is left of the history, and no fence was sent yet."""
     store = faulty()
     async with Parts(store) as parts:
         epoch = parts.epoch.current
@@ -127,7 +127,7 @@ async def test_a_history_that_others_compacted_while_no_replica_ran_is_the_same(
 
 @pytest.mark.long
 @in_virtual_time
-async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
+async def test_the_same_history_is_recognized_after_any_gap() -> None:
     store = faulty()
     async with Parts(store) as parts:
         epoch = parts.epoch.current
@@ -144,8 +144,8 @@ async def test_the_same_history_is_no_other_one_however_long_the_gap() -> None:
 
 
 @in_virtual_time
-async def test_the_same_history_is_no_other_one_however_long_the_store_was_full() -> None:
-    """Operators make room up to the head: the last put lies before it, and all fences since were refused."""
+async def test_the_same_history_is_recognized_after_a_long_time_of_a_full_store() -> None:
+    """Operators compact up to the head: the last put lies before it, and all fences since were refused."""
     store = faulty()
     async with Parts(store) as parts:
         await put(store, "a")

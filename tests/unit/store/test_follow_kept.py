@@ -22,8 +22,8 @@ class KeptRecords:
     """All orders that an earlier process knew of, kept for a mirror.
 
     Attributes:
-        begun: how often it was restored.
-        spoiled: it breaks off in the middle.
+        begun: how often a restore from it began.
+        spoiled: whether the restore breaks off in the middle.
     """
 
     kinds = ("ops",)
@@ -53,7 +53,7 @@ class KeptRecords:
 
 
 async def stopped(store: FaultyStore, *names: str) -> KeptRecords:
-    """A process follows some orders, and stops."""
+    """Let a process follow these orders and stop; return what it kept."""
     async with Parts(store) as parts:
         for name in names:
             await put(store, name)
@@ -62,7 +62,7 @@ async def stopped(store: FaultyStore, *names: str) -> KeptRecords:
 
 
 def beginning(store: FaultyStore, kept: KeptRecords, replica: str = "two") -> Parts:
-    """The next process, which has not begun yet."""
+    """The next process, with what was kept, before its start."""
     parts = Parts(store, replica, seed=2)
     kept.sink = parts
     parts.follower.kept = kept
@@ -70,7 +70,7 @@ def beginning(store: FaultyStore, kept: KeptRecords, replica: str = "two") -> Pa
 
 
 async def goes_on(store: FaultyStore, kept: KeptRecords, log: pytest.LogCaptureFixture) -> str:
-    """The next process shows what the store holds, in the epoch that there was: why it did not use what was kept."""
+    """Start the next process and check that it shows the store; return why it did not use what was kept."""
     epoch = await store.store.get(b"/hq/v1/epoch")
     log.set_level(logging.INFO, "store.follow")
     async with beginning(store, kept) as parts:
@@ -95,7 +95,7 @@ async def test_a_start_from_a_checkpoint_applies_all_later_changes(caplog: pytes
 
 
 @in_virtual_time
-async def test_a_deletion_may_have_been_the_last_that_was_applied(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_start_from_a_checkpoint_works_if_a_deletion_was_applied_last(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     async with Parts(store) as parts:
         await put(store, "a")
@@ -109,7 +109,7 @@ async def test_a_deletion_may_have_been_the_last_that_was_applied(caplog: pytest
 
 
 @in_virtual_time
-async def test_it_is_too_old_when_its_version_was_compacted(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_checkpoint_is_too_old_if_its_version_was_compacted(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     kept = await stopped(store, "a", "b")
     await delete(store, "b")
@@ -118,7 +118,7 @@ async def test_it_is_too_old_when_its_version_was_compacted(caplog: pytest.LogCa
 
 
 @in_virtual_time
-async def test_it_is_of_no_use_in_another_epoch(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_checkpoint_of_another_epoch_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     kept = await stopped(store, "a")
     async with Parts(store, "other") as other:
@@ -131,8 +131,8 @@ async def test_it_is_of_no_use_in_another_epoch(caplog: pytest.LogCaptureFixture
 
 
 @in_virtual_time
-async def test_a_store_that_was_set_back_behind_it_refutes_it(caplog: pytest.LogCaptureFixture) -> None:
-    """No epoch begins: nobody who was there could say what the store held before, and a doubt must not get lost."""
+async def test_a_checkpoint_newer_than_the_store_is_not_used(caplog: pytest.LogCaptureFixture) -> None:
+    """No epoch begins, as no running process knows what the store held before, and a doubt must not get lost."""
     store = faulty()
     before = await put(store, "a")
     kept = await stopped(store, "b")
@@ -141,7 +141,9 @@ async def test_a_store_that_was_set_back_behind_it_refutes_it(caplog: pytest.Log
 
 
 @in_virtual_time
-async def test_a_store_that_was_set_back_and_has_grown_beyond_it_refutes_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_checkpoint_is_not_used_if_the_store_was_set_back_and_has_outgrown_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store = faulty()
     kept = await stopped(store, "a", "b")
     store.store = rewound(store.store, kept.footing.modified - 1)
@@ -151,7 +153,7 @@ async def test_a_store_that_was_set_back_and_has_grown_beyond_it_refutes_it(capl
 
 
 @in_virtual_time
-async def test_another_value_at_its_version_refutes_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_checkpoint_is_not_used_if_its_version_has_another_value(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     kept = await stopped(store, "a")
     store.store = rewound(store.store, kept.footing.modified - 1)
@@ -161,7 +163,7 @@ async def test_another_value_at_its_version_refutes_it(caplog: pytest.LogCapture
 
 
 @in_virtual_time
-async def test_one_that_breaks_off_leaves_nothing_of_it(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_damaged_checkpoint_leaves_nothing_in_memory(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     kept = await stopped(store, "a", "b", "c")
     kept.spoiled = True
@@ -170,8 +172,8 @@ async def test_one_that_breaks_off_leaves_nothing_of_it(caplog: pytest.LogCaptur
 
 
 @in_virtual_time
-async def test_history_that_is_given_up_before_the_watch_begins_makes_it_read_everything() -> None:
-    """Not the difference, and not as another history: nothing has shown yet that what was kept is what there was."""
+async def test_history_compacted_before_the_watch_begins_makes_a_start_read_everything() -> None:
+    """Neither a difference nor another history: nothing has yet proven that the kept records are the store's."""
     store = faulty()
     kept = await stopped(store, "a", "b")
     await delete(store, "b")
@@ -196,7 +198,9 @@ async def test_history_that_is_given_up_before_the_watch_begins_makes_it_read_ev
 
 
 @in_virtual_time
-async def test_a_store_that_cannot_be_reached_is_asked_again_for_the_proof(caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_proof_of_a_checkpoint_is_retried_while_the_store_is_unreachable(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store = faulty()
     kept = await stopped(store, "a")
     store.unreadable = 7

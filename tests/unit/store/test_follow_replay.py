@@ -21,7 +21,7 @@ MUCH, REPLAY_S = 50, 60.0
 
 
 class SlowToReplay(FaultyStore):
-    """Makes one message of all that a watch missed, which takes it a minute. What it made for another is of no use."""
+    """A watch gets all that it missed in one message, after a minute; each new watch has to wait anew."""
 
     @asynccontextmanager
     async def watch(self, start: bytes, end: bytes, *, after: int) -> AsyncIterator[WatchStream]:
@@ -41,7 +41,7 @@ class _Late:
 
 
 async def marked(store: FaultyStore) -> None:
-    """A compaction mark, and much that was written since."""
+    """Write a compaction mark, and much after it."""
     at = await put(store, "first")
     mark = store_pb2.CompactionRecord(revision=at).SerializeToString()
     await store.store.commit((), (Write((), ((b"/hq/v1/compaction", mark),)),), 1)
@@ -54,7 +54,7 @@ def slow() -> SlowToReplay:
 
 
 @in_virtual_time
-async def test_a_start_gets_on_whatever_lies_behind_the_mark() -> None:
+async def test_a_start_succeeds_however_much_was_written_since_the_mark() -> None:
     store = slow()
     await marked(store)
     parts = Parts(store)
@@ -85,7 +85,7 @@ async def test_a_replica_that_missed_much_catches_up_with_one_difference() -> No
 
 
 @in_virtual_time
-async def test_one_silent_watch_is_opened_again_and_nothing_is_listed() -> None:
+async def test_a_single_silent_watch_is_reopened_without_a_listing() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.silence()
@@ -118,7 +118,7 @@ async def test_watches_that_stay_silent_for_an_hour_cost_a_handful_of_listings()
 
 
 async def proven(parts: Parts) -> None:
-    """Return when a fence has come back."""
+    """Wait until a fence has come back."""
     before = parts.fence.proven_at
     while parts.fence.proven_at == before:
         await asyncio.sleep(0.1)

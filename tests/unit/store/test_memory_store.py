@@ -32,7 +32,7 @@ async def test_disconnecting_ends_open_watches_and_lets_new_ones_in() -> None:
 
 
 @in_virtual_time
-async def test_compaction_lets_go_of_history() -> None:
+async def test_compaction_frees_history() -> None:
     store = MemoryStore()
     for n in range(1_000):
         head = await put(store, b"a", b"%d" % n)

@@ -25,7 +25,7 @@ SOON_S = 150.0
 
 
 def lose_deletion(parts: Parts) -> bytes:
-    """Something that the store does not have."""
+    """Put a key into memory that the store does not have."""
     key = OPS + b"ghost"
     parts.records[key] = Record(key, b"x", 3, 3)
     parts.follower.key_count += 1
@@ -33,7 +33,7 @@ def lose_deletion(parts: Parts) -> bytes:
 
 
 def lose_put(parts: Parts) -> bytes:
-    """The creation of a key was not told."""
+    """Remove a key of the store from memory."""
     key = OPS + b"a"
     del parts.records[key]
     parts.follower.key_count -= 1
@@ -41,21 +41,21 @@ def lose_put(parts: Parts) -> bytes:
 
 
 def lose_update(parts: Parts) -> bytes:
-    """The last change of a key was not told."""
+    """Put an older value of a key into memory."""
     key = OPS + b"b"
     parts.records[key] = parts.records[key]._replace(value=b"old", modified=2)
     return key
 
 
 def swap(parts: Parts) -> bytes:
-    """A deletion and a creation: the number of keys is right."""
+    """Lose a deletion and a creation: the number of keys is right."""
     lose_put(parts)
     return lose_deletion(parts)
 
 
 @pytest.mark.parametrize("lose", [lose_deletion, lose_put, lose_update, swap])
 @pytest.mark.parametrize("is_busy", [False, True], ids=["idle", "busy"])
-def test_what_was_lost_is_found_and_mended(lose: object, is_busy: bool) -> None:
+def test_lost_changes_are_found_and_mended(lose: object, is_busy: bool) -> None:
     async def story() -> None:
         store = faulty()
         for name in ("a", "b", "c"):
@@ -74,7 +74,7 @@ def test_what_was_lost_is_found_and_mended(lose: object, is_busy: bool) -> None:
 
 
 def noticed(parts: Parts) -> float:
-    """When a foreign compaction was noticed last; 0: never."""
+    """When the last foreign compaction was noticed; 0: never."""
     return parts.proof.foreign_compaction_at or 0.0
 
 
@@ -93,7 +93,7 @@ async def keep_writing(store: FaultyStore) -> None:
     delay_s=st.sampled_from([0.0, 0.5]),
     stranger=st.sampled_from(["nobody", "of a sound etcd", "of an etcd that leaves out deletions"]),
 )
-def test_the_mirror_ends_up_as_the_store_is_whoever_compacts(
+def test_the_mirror_ends_up_equal_to_the_store_whoever_compacts(
     seed: int, cut_chance: float, delay_s: float, stranger: str
 ) -> None:
     async def history() -> None:
@@ -132,7 +132,7 @@ async def test_keys_that_change_during_the_comparison_are_no_difference() -> Non
 
 
 @in_virtual_time
-async def test_a_stranger_that_compacts_beyond_our_own_compaction_is_noticed_once_per_compaction_of_ours() -> None:
+async def test_foreign_compaction_is_noticed_once_per_compaction_of_our_own() -> None:
     store = faulty()
     async with Parts(store, proves=True) as parts:
         await parts.compactor.once()
@@ -158,7 +158,7 @@ async def test_a_stranger_that_compacts_beyond_our_own_compaction_is_noticed_onc
 
 
 @in_virtual_time
-async def test_a_store_that_is_full_or_away_is_compared_when_it_is_back() -> None:
+async def test_a_store_that_was_full_or_away_is_compared_afterwards() -> None:
     store = faulty()
     await put(store, "a")
     async with Parts(store, proves=True) as parts:
@@ -175,7 +175,7 @@ async def test_a_store_that_is_full_or_away_is_compared_when_it_is_back() -> Non
 
 
 @in_virtual_time
-async def test_a_mend_comes_after_what_came_before_its_mark_and_before_what_comes_after_it() -> None:
+async def test_a_mend_takes_effect_in_order_at_its_mark() -> None:
     store = faulty()
     await put(store, "a")
     async with Parts(store, proves=True) as parts:
@@ -207,7 +207,7 @@ async def test_a_mend_that_does_not_help_is_not_repeated_endlessly() -> None:
 
 
 async def lose_history(parts: Parts) -> None:
-    """The key is deleted, and the follower learns of it by a listing: no deletion is told."""
+    """Delete the key so that the follower learns of it only by a listing."""
     store, listings = parts.store, parts.follower.listings
     assert isinstance(store, FaultyStore)
     parts.follower.following.clear()
@@ -218,7 +218,7 @@ async def lose_history(parts: Parts) -> None:
 
 
 @in_virtual_time
-async def test_a_slice_that_was_read_before_a_listing_says_nothing_of_memory(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_slice_read_before_a_listing_is_not_compared(caplog: pytest.LogCaptureFixture) -> None:
     store = faulty()
     await put(store, "a")
     async with Parts(store, proves=True) as parts:
@@ -240,7 +240,7 @@ async def test_a_slice_that_was_read_before_a_listing_says_nothing_of_memory(cap
 
 
 @in_virtual_time
-async def test_what_a_listing_left_out_while_it_was_being_mended_does_not_come_back() -> None:
+async def test_a_mend_does_not_bring_back_a_key_that_a_listing_removed_meanwhile() -> None:
     store = faulty()
     await put(store, "a")
     async with Parts(store, proves=True) as parts:
@@ -262,7 +262,7 @@ async def test_what_a_listing_left_out_while_it_was_being_mended_does_not_come_b
 @pytest.mark.long
 @in_virtual_time
 async def test_the_slices_of_a_million_instances_are_all_read_within_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As many slices as three million keys take, of two keys each."""
+    """As many slices as three million keys have, with two keys in each."""
     monkeypatch.setattr(proof, "SLICE_KEYS", 2)
     store = faulty()
     store.delay_s = 0.05
@@ -278,7 +278,7 @@ async def test_the_slices_of_a_million_instances_are_all_read_within_an_hour(mon
 @pytest.mark.parametrize(
     ("took_s", "processes", "pause_s"), [(0.1, 1, 60), (0.1, 3, 60), (0.5, 3, 300), (2, 1, 400), (2, 5, 2_000)]
 )
-def test_all_processes_together_keep_the_store_counting_for_half_a_percent_of_the_time(
+def test_all_processes_together_make_the_store_count_for_half_a_percent_of_the_time(
     took_s: float, processes: int, pause_s: float
 ) -> None:
     async def story() -> None:

@@ -17,20 +17,20 @@ def add(queue: Queue, *numbers: int) -> None:
 
 
 async def grouped(queue: Queue) -> tuple[int, float]:
-    """The size of the next group, and how long it was waited for."""
+    """Wait for the next group; return its size and the seconds waited."""
     began = asyncio.get_running_loop().time()
     return len(await queue.group()), asyncio.get_running_loop().time() - began
 
 
 @in_virtual_time
-async def test_a_writer_who_is_alone_does_not_wait() -> None:
+async def test_a_single_write_does_not_wait() -> None:
     queue = Queue()
     add(queue, 1)
     assert await grouped(queue) == (1, 0)
 
 
 @in_virtual_time
-async def test_those_who_come_a_moment_later_go_along() -> None:
+async def test_writes_that_come_a_moment_later_join_the_group() -> None:
     queue = Queue()
     add(queue, 1, 2)
     asyncio.get_running_loop().call_later(PAUSE_S / 2, add, queue, 3, 4)
@@ -38,7 +38,7 @@ async def test_those_who_come_a_moment_later_go_along() -> None:
 
 
 @in_virtual_time
-async def test_plenty_do_not_wait_for_more() -> None:
+async def test_a_large_group_does_not_wait_for_more() -> None:
     queue = Queue()
     for _ in range(2):
         add(queue, *range(PLENTY))
@@ -46,7 +46,7 @@ async def test_plenty_do_not_wait_for_more() -> None:
 
 
 @in_virtual_time
-async def test_they_go_as_soon_as_they_are_plenty() -> None:
+async def test_a_group_goes_as_soon_as_it_is_large() -> None:
     queue = Queue()
     add(queue, *range(PLENTY - 1))
     asyncio.get_running_loop().call_later(PAUSE_S / 3, add, queue, 100)
@@ -56,7 +56,7 @@ async def test_they_go_as_soon_as_they_are_plenty() -> None:
 
 
 @in_virtual_time
-async def test_after_a_large_group_a_few_still_wait_for_company() -> None:
+async def test_after_a_large_group_a_few_writes_still_wait_for_more() -> None:
     queue = Queue()
     add(queue, *range(64))
     await queue.group()
@@ -66,7 +66,7 @@ async def test_after_a_large_group_a_few_still_wait_for_company() -> None:
 
 
 @in_virtual_time
-async def test_who_is_alone_again_waits_no_more() -> None:
+async def test_after_a_group_of_one_a_single_write_does_not_wait() -> None:
     queue = Queue()
     add(queue, *range(64))
     await queue.group()
@@ -77,7 +77,7 @@ async def test_who_is_alone_again_waits_no_more() -> None:
 
 
 @in_virtual_time
-async def test_sixty_four_who_come_one_by_one_make_a_few_groups_only() -> None:
+async def test_sixty_four_writes_that_come_one_by_one_make_only_a_few_groups() -> None:
     queue = Queue()
     add(queue, *range(64))
     await queue.group()

@@ -26,7 +26,7 @@ async def holds(store: FaultyStore, guard: Compare) -> bool:
 
 
 @in_virtual_time
-async def test_the_first_use_puts_a_word_that_the_guard_compares() -> None:
+async def test_the_first_use_stores_a_word_that_the_guard_compares() -> None:
     store = faulty()
     async with Parts(store) as parts:
         assert not await holds(store, parts.session.guard())
@@ -36,7 +36,7 @@ async def test_the_first_use_puts_a_word_that_the_guard_compares() -> None:
 
 
 @in_virtual_time
-async def test_a_word_that_stands_is_kept() -> None:
+async def test_a_word_that_is_still_stored_is_kept() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.session.ready(1)
@@ -47,7 +47,7 @@ async def test_a_word_that_stands_is_kept() -> None:
 
 
 @in_virtual_time
-async def test_users_that_come_together_settle_one_word() -> None:
+async def test_concurrent_users_settle_one_word() -> None:
     store = faulty()
     store.delay_s = 0.1
     async with Parts(store) as parts:
@@ -56,7 +56,7 @@ async def test_users_that_come_together_settle_one_word() -> None:
 
 
 @in_virtual_time
-async def test_a_change_shuts_the_old_guard_out() -> None:
+async def test_after_a_change_the_old_guard_does_not_hold() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.session.ready(1)
@@ -67,7 +67,7 @@ async def test_a_change_shuts_the_old_guard_out() -> None:
 
 
 @in_virtual_time
-async def test_a_change_returns_only_when_it_has_come_back_through_the_watch() -> None:
+async def test_a_change_returns_only_after_the_watch_has_brought_it_back() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.session.ready(1)
@@ -84,7 +84,7 @@ async def test_a_change_returns_only_when_it_has_come_back_through_the_watch() -
 
 @pytest.mark.parametrize("fate", [Fate.LOST, Fate.UNANSWERED, Fate.LATE, Fate.AWAY, Fate.SILENT])
 @in_virtual_time
-async def test_a_change_that_was_lost_is_tried_until_it_stands(fate: Fate) -> None:
+async def test_a_lost_change_is_tried_until_it_is_stored(fate: Fate) -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.session.ready(1)
@@ -131,7 +131,7 @@ async def test_a_new_epoch_ends_a_change_that_cannot_succeed() -> None:
 
 
 @in_virtual_time
-async def test_while_a_change_is_under_way_others_are_told_to_come_again() -> None:
+async def test_during_a_change_other_users_are_told_to_retry() -> None:
     store = faulty()
     async with Parts(store) as parts:
         await parts.session.ready(1)
@@ -146,7 +146,7 @@ async def test_while_a_change_is_under_way_others_are_told_to_come_again() -> No
 
 
 @in_virtual_time
-async def test_without_a_store_there_is_no_session() -> None:
+async def test_without_a_store_the_session_is_unavailable() -> None:
     store = faulty()
     async with Parts(store) as parts:
         store.away = True

@@ -18,7 +18,7 @@ LIMIT = 20
 
 
 def walked(keys: Sequence[bytes], limit: int = LIMIT) -> tuple[list[bytes], int, int]:
-    """What is found page by page, in how many pages, and how many keys the store counted for that."""
+    """Read page by page; return the keys found, the number of pages, and how many keys the store counted."""
     stride = Stride(KEYS.prefix, KEYS.end)
     start, stop = KEYS.prefix, KEYS.end
     found: list[bytes] = []
@@ -64,7 +64,7 @@ def test_wide_gaps_between_keys_cost_few_pages() -> None:
 
 
 class RemoteStore(MemoryStore):
-    """Its requests go through some tasks before they are sent, as gRPC's do. `sent`: so many of them were."""
+    """A store whose requests need some turns of the loop before they are sent, as gRPC's do; `sent` counts them."""
 
     sent = 0
 
@@ -75,8 +75,8 @@ class RemoteStore(MemoryStore):
         return await super().page(start, end, revision=revision, limit=limit, keys_only=keys_only)
 
 
-async def test_the_next_page_is_asked_for_before_one_is_taken_in() -> None:
-    """Who takes a page in holds the loop: what was not sent before that waits until it is done."""
+async def test_the_next_page_is_requested_before_the_current_one_is_processed() -> None:
+    """Processing a page holds the loop: a request not sent before then waits until it is done."""
     store = RemoteStore()
     for first in range(0, 1_500, 100):
         puts = tuple((KEYS.spec(f"i{number:04}"), b"") for number in range(first, first + 100))

@@ -21,7 +21,7 @@ def test_a_whole_message_is_passed_on() -> None:
     assert (whole.revision, whole.changes) == (2, changes(1, 2, 2))
 
 
-def test_the_last_revision_of_a_fragment_is_held_until_it_is_complete() -> None:
+def test_the_last_revision_of_a_fragment_waits_until_it_is_complete() -> None:
     unfragment = Unfragment(0)
     first = unfragment.take(changes(1, 2), more_follows=True)
     assert first is not None
@@ -39,7 +39,7 @@ def test_a_revision_over_many_fragments_comes_once() -> None:
     assert len(whole.changes) == 5
 
 
-def test_what_was_applied_already_is_dropped() -> None:
+def test_changes_applied_already_are_dropped() -> None:
     unfragment = Unfragment(5)
     assert unfragment.take(changes(3, 4, 5), more_follows=False) is None
     news = unfragment.take(changes(5, 6), more_follows=False)
@@ -48,7 +48,7 @@ def test_what_was_applied_already_is_dropped() -> None:
     assert unfragment.take(changes(4, 6), more_follows=False) is None
 
 
-def test_a_message_without_events_tells_nothing() -> None:
+def test_a_message_without_events_yields_nothing() -> None:
     assert Unfragment(0).take([], more_follows=False) is None
 
 

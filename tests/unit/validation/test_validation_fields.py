@@ -164,7 +164,7 @@ TAKEN = [
 
 
 @pytest.mark.parametrize(("path", "value"), REFUSED)
-def test_a_value_out_of_its_field_is_refused_by_its_path(path: str, value: Any) -> None:
+def test_an_invalid_value_is_refused_with_its_path(path: str, value: Any) -> None:
     instance = full_instance()
     put(instance, path, value)
     with pytest.raises(InvalidRequest) as refusal:
@@ -174,13 +174,13 @@ def test_a_value_out_of_its_field_is_refused_by_its_path(path: str, value: Any) 
 
 
 @pytest.mark.parametrize(("path", "value"), TAKEN)
-def test_a_value_at_the_edge_of_its_field_is_taken(path: str, value: Any) -> None:
+def test_a_value_at_the_limit_of_its_field_is_accepted(path: str, value: Any) -> None:
     instance = full_instance()
     put(instance, path, value)
     check_new_instance(instance)
 
 
-def test_hq_does_not_take_its_own_times_from_others() -> None:
+def test_times_that_hq_sets_itself_are_refused_from_callers() -> None:
     instance = full_instance()
     instance.meta.creation_time.seconds = instance.meta.modification_time.seconds = 1
     with pytest.raises(InvalidRequest, match=r"meta\.creation_time: .*meta\.modification_time: "):
@@ -194,7 +194,7 @@ def test_a_new_instance_has_no_status_yet() -> None:
         check_new_instance(instance)
 
 
-def test_a_secret_goes_somewhere() -> None:
+def test_a_secret_must_have_a_target() -> None:
     instance = full_instance()
     instance.spec.revision[0].secret[1].ClearField("environment_variable")
     with pytest.raises(InvalidRequest, match=r"^instance\.spec\.revision\[0\]\.secret\[1\]: has no target"):
@@ -206,7 +206,7 @@ def full_instance() -> Instance:
 
 
 def put(message: Any, path: str, value: Any) -> None:
-    """Set what the path names; indexes must exist, keys need not."""
+    """Set the field at `path`; list indexes must exist, keys of maps need not."""
     *way, last = STEP.finditer(path)
     for step in way:
         message = getattr(message, step["name"]) if step["name"] else message[int(step["index"])]

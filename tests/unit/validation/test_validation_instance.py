@@ -28,14 +28,14 @@ def test_an_instance_without_revisions_and_allocation_is_legal(instance: Instanc
     check_new_instance(instance)
 
 
-def test_fields_beside_the_parts_are_refused_in_new_instances_and_in_updates(instance: Instance) -> None:
+def test_unknown_fields_outside_meta_spec_and_status_are_refused(instance: Instance) -> None:
     instance.MergeFromString(UNKNOWN_FIELD)
     assert faults_of(instance) == ["instance"]
     with pytest.raises(InvalidRequest, match=r"5 bytes of fields besides meta, spec and status .* would be lost"):
         check_instance_update(instance)
 
 
-def test_unknown_fields_inside_the_parts_are_taken(instance: Instance) -> None:
+def test_unknown_fields_inside_meta_spec_and_status_are_accepted(instance: Instance) -> None:
     for part in (instance.meta, instance.spec, instance.spec.revision.add(id="r1")):
         part.MergeFromString(UNKNOWN_FIELD)
     check_new_instance(instance)
@@ -87,7 +87,7 @@ def test_ids_that_begin_alike_are_different(instance: Instance) -> None:
     check_new_instance(instance)
 
 
-def test_one_revision_wanted_ready_is_enough(instance: Instance) -> None:
+def test_at_most_one_revision_may_be_wanted_ready(instance: Instance) -> None:
     for revision_id in ("r0", "r1", "r2"):
         instance.spec.revision.add(id=revision_id)
     instance.spec.revision[0].target = REVISION_TARGET_READY
@@ -96,7 +96,7 @@ def test_one_revision_wanted_ready_is_enough(instance: Instance) -> None:
     assert faults_of(instance) == ["instance.spec.revision[2].target"]
 
 
-def test_a_port_is_taken_once_by_name_and_once_by_number(instance: Instance) -> None:
+def test_names_and_numbers_of_allocated_ports_are_unique(instance: Instance) -> None:
     ports = instance.spec.allocation.port
     ports.add(name="http", number=80)
     ports.add(name="http", number=81)
@@ -107,7 +107,7 @@ def test_a_port_is_taken_once_by_name_and_once_by_number(instance: Instance) -> 
     ]
 
 
-def test_many_ports_may_be_asked_for_without_a_number(instance: Instance) -> None:
+def test_several_ports_may_be_requested_without_numbers(instance: Instance) -> None:
     for name in ("http", "admin"):
         instance.spec.resource_request.port.add(name=name)
     check_new_instance(instance)
@@ -119,7 +119,7 @@ def test_an_allocated_port_has_a_number(instance: Instance) -> None:
 
 
 @pytest.mark.parametrize("host", ["10.0.0.1", "fe80::1%eth0", "node-1.example.net"])
-def test_an_address_serves_as_host(instance: Instance, host: str) -> None:
+def test_an_address_or_a_name_is_accepted_as_host(instance: Instance, host: str) -> None:
     instance.spec.allocation.host = host
     check_new_instance(instance)
 
@@ -130,7 +130,7 @@ def test_a_negative_amount_that_arrives_as_a_huge_one_is_refused(instance: Insta
     assert faults_of(instance) == ["instance.spec.resource_request.cpu_millicores"]
 
 
-def test_labels_and_annotations_have_their_numbers_limited(instance: Instance) -> None:
+def test_the_numbers_of_labels_and_annotations_are_limited(instance: Instance) -> None:
     for number in range(65):
         instance.meta.labels[f"k{number}"] = instance.meta.annotations[f"k{number}"] = ""
     assert faults_of(instance) == ["instance.meta.labels", "instance.meta.annotations"]
@@ -141,7 +141,7 @@ def test_a_label_may_be_empty_and_in_any_script(instance: Instance) -> None:
     check_new_instance(instance)
 
 
-def test_revisions_have_their_number_limited(instance: Instance) -> None:
+def test_the_number_of_revisions_is_limited(instance: Instance) -> None:
     for number in range(65):
         instance.spec.revision.add(id=f"r{number}")
     assert faults_of(instance) == ["instance.spec.revision"]
@@ -168,7 +168,7 @@ def test_an_instance_of_full_size_may_be_sent_back_as_it_was_read(instance: Inst
     check_instance_update(instance)
 
 
-def test_secret_descriptors_count_for_themselves(instance: Instance) -> None:
+def test_secret_descriptors_have_a_size_limit_of_their_own(instance: Instance) -> None:
     revision = instance.spec.revision.add(id="r1")
     revision.container.add(name="main", image="x" * (MAX_RECORD_BYTES - 1000))
     for number in range(200):
@@ -179,7 +179,7 @@ def test_secret_descriptors_count_for_themselves(instance: Instance) -> None:
     assert faults_of(instance) == ["instance"]
 
 
-def test_secret_descriptors_lost_in_a_copy_are_missed(instance: Instance) -> None:
+def test_a_new_instance_that_lacks_its_secret_descriptors_is_refused(instance: Instance) -> None:
     instance.spec.revision.add(id="r1", secret_count=2)
     assert faults_of(instance) == ["instance.spec.revision[0].secret_count"]
     check_instance_update(instance)
@@ -192,14 +192,14 @@ def test_an_update_of_other_fields_needs_no_service(instance: Instance) -> None:
         check_instance_update(instance, "item[3]")
 
 
-def test_a_revision_alone_is_named_by_its_own_path() -> None:
+def test_faults_of_a_revision_sent_alone_have_paths_from_the_revision() -> None:
     revision = InstanceRevision(id="r1")
     revision.container.add(name="main").readiness_check.tcp.port = ""
     with pytest.raises(InvalidRequest, match=r"^revision\.container\[0\]\.readiness_check\.tcp\.port: "):
         check_revision(revision)
 
 
-def test_a_revision_alone_is_checked_for_its_size_and_enums() -> None:
+def test_a_revision_sent_alone_is_checked_for_its_size_and_enums() -> None:
     with pytest.raises(InvalidRequest, match=r"^revision: \d+ bytes are too large"):
         check_revision(InstanceRevision(id="r" * MAX_RECORD_BYTES))
     with pytest.raises(InvalidRequest, match=r"^revision\.target: 9 is not a valid RevisionTarget"):

@@ -81,7 +81,7 @@ def test_one_fault_anywhere_is_named_by_its_path(faulty: tuple[Instance, str]) -
 @each_check
 @some
 @given(st.data())
-def test_random_messages_are_taken_or_refused_with_named_faults_and_stay_as_they_were(
+def test_random_messages_are_accepted_or_refused_by_field_and_not_changed(
     kind: type[Message], check: Callable[[Any], None], data: st.DataObject
 ) -> None:
     _survives(check, data.draw(wild(kind)))
@@ -90,7 +90,7 @@ def test_random_messages_are_taken_or_refused_with_named_faults_and_stay_as_they
 @each_check
 @some
 @given(raw=st.binary(max_size=60))
-def test_random_bytes_that_decode_are_taken_or_refused_and_stay_as_they_were(
+def test_random_bytes_that_decode_are_accepted_or_refused_and_not_changed(
     kind: type[Message], check: Callable[[Any], None], raw: bytes
 ) -> None:
     message = kind()
@@ -103,14 +103,14 @@ def test_random_bytes_that_decode_are_taken_or_refused_and_stay_as_they_were(
 
 @some
 @given(wild(InstanceStatus))
-def test_cleaned_times_can_be_said_in_json(status: InstanceStatus) -> None:
+def test_cleaned_times_can_be_encoded_as_json(status: InstanceStatus) -> None:
     clean_times(status)
     MessageToJson(status)
 
 
 @some
 @given(wild(RevisionStatus))
-def test_a_cleaned_report_can_be_said_in_json_and_stays_clean(status: RevisionStatus) -> None:
+def test_a_cleaned_report_can_be_encoded_as_json_and_stays_clean(status: RevisionStatus) -> None:
     clean_report(status)
     MessageToJson(status)
     before = status.SerializeToString(deterministic=True)

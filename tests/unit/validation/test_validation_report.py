@@ -30,14 +30,14 @@ def faults_of(
     return [violation.field for violation in refusal.value.violations]
 
 
-def test_a_report_of_more_containers_than_a_revision_has_is_refused_unread(report: ReportStatusRequest) -> None:
+def test_a_report_with_too_many_containers_is_refused_without_reading_them(report: ReportStatusRequest) -> None:
     del report.revision.container[:]
     for _ in range(1_001):
         report.revision.container.add()
     assert faults_of(report, "report[3]") == ["report[3].revision.container"]
 
 
-def test_an_empty_report_lacks_all_that_tells_who_reports() -> None:
+def test_an_empty_report_lacks_every_field_that_identifies_it() -> None:
     assert faults_of(ReportStatusRequest(), "report[3]") == [
         "report[3].instance_id",
         "report[3].node",
@@ -54,7 +54,7 @@ def test_unknown_conditions_and_malformed_reasons_are_refused(report: ReportStat
     assert faults_of(report) == ["revision.installed.status", "revision.ready.reason"]
 
 
-def test_reasons_of_containers_are_words_too(report: ReportStatusRequest) -> None:
+def test_reasons_of_containers_must_be_single_words_too(report: ReportStatusRequest) -> None:
     main, sidecar = report.revision.container
     main.last_termination.reason = "exit status 1"
     main.state.terminated.reason = "OOM killed"
@@ -129,7 +129,7 @@ def test_long_messages_are_cut_between_two_characters(report: ReportStatusReques
     assert report.revision.ready.message == "x" + "ü" * 2047
 
 
-def test_of_long_output_the_end_stays(report: ReportStatusRequest) -> None:
+def test_only_the_end_of_long_output_is_kept(report: ReportStatusRequest) -> None:
     main, sidecar = report.revision.container
     main.last_termination.output = sidecar.state.terminated.output = "ü" * 4096 + "x"
     check_report(report)
@@ -137,7 +137,7 @@ def test_of_long_output_the_end_stays(report: ReportStatusRequest) -> None:
     assert main.last_termination.output == sidecar.state.terminated.output == "ü" * 2047 + "x"
 
 
-def test_cleaning_does_not_bring_absent_parts_into_being() -> None:
+def test_cleaning_does_not_create_absent_fields() -> None:
     status = RevisionStatus(id="r1")
     status.container.add(name="main")
     before = status.SerializeToString()
@@ -145,7 +145,7 @@ def test_cleaning_does_not_bring_absent_parts_into_being() -> None:
     assert status.SerializeToString() == before
 
 
-def test_all_enums_of_a_report_are_those_that_check_report_knows() -> None:
+def test_check_report_checks_all_enums_of_a_report() -> None:
     known = {"revision.installed.status", "revision.ready.status"}
     assert set(paths_of_enums(ReportStatusRequest.DESCRIPTOR)) == known
 

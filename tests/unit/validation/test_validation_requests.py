@@ -58,15 +58,15 @@ def test_a_filter_value_that_could_never_match_is_refused() -> None:
         (LabelRequirement(key="a", operator=LABEL_OPERATOR_NOT_IN, value=["b"] * 10_001), ""),
     ],
 )
-def test_what_a_label_is_required_to_be_is_checked(wanted: LabelRequirement, field: str) -> None:
+def test_a_label_requirement_is_checked(wanted: LabelRequirement, field: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_filter(InstanceFilter(label_requirement=[wanted]))
     prefix = "filter.label_requirement"
     assert fields_of(refusal) == [f"{prefix}[0]{field}" if field else prefix]
 
 
-def test_a_filter_costs_no_more_than_its_lists_are_worth() -> None:
-    """Each list was within its bound: all together stopped the server for two thirds of a second."""
+def test_lists_of_a_filter_are_limited_together() -> None:
+    """Lists that are each within their limit would together stop the server for two thirds of a second."""
     wanted = LabelRequirement(key="tier", operator=LABEL_OPERATOR_IN, value=["v"] * 101)
     with pytest.raises(InvalidRequest, match=r"filter\.label_requirement: 10100 values are too many"):
         check_filter(InstanceFilter(label_requirement=[wanted] * 100))
@@ -82,7 +82,7 @@ def test_unknown_filters_are_refused_rather_than_ignored() -> None:
     assert fields_of(refusal) == ["filter.readiness", "filter.allocated"]
 
 
-def test_requirements_are_few_since_each_is_compared_with_each_instance() -> None:
+def test_the_number_of_label_requirements_is_limited() -> None:
     absent = [LabelRequirement(key=f"k{n}", operator=LABEL_OPERATOR_DOES_NOT_EXIST) for n in range(101)]
     check_filter(InstanceFilter(label_requirement=absent[1:]))
     with pytest.raises(InvalidRequest) as refusal:
@@ -90,7 +90,7 @@ def test_requirements_are_few_since_each_is_compared_with_each_instance() -> Non
     assert fields_of(refusal) == ["filter.label_requirement"]
 
 
-def test_a_filter_has_its_values_limited() -> None:
+def test_the_number_of_values_of_a_filter_is_limited() -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_filter(InstanceFilter(instance_id=["a"] * 10_001))
     assert fields_of(refusal) == ["filter.instance_id"]
@@ -106,18 +106,18 @@ def test_unknown_enum_values_are_named_in_any_request() -> None:
 @pytest.mark.parametrize(
     "path", ["*", "meta", "meta.labels", "spec.allocation", "spec.revision.secret", "status.ready.receipt"]
 )
-def test_a_mask_names_fields_and_what_lies_in_lists(path: str) -> None:
+def test_a_mask_may_name_fields_inside_lists(path: str) -> None:
     check_field_mask(FieldMask(paths=[path]), Instance.DESCRIPTOR)
 
 
 @pytest.mark.parametrize("path", ["", "Meta", "meta.", "meta.nothing", "meta.id.x", "meta.labels.engine", "a..b"])
-def test_a_path_that_leads_nowhere_is_refused(path: str) -> None:
+def test_a_path_of_a_mask_that_names_no_field_is_refused(path: str) -> None:
     with pytest.raises(InvalidRequest) as refusal:
         check_field_mask(FieldMask(paths=["spec", path]), Instance.DESCRIPTOR, "update_mask")
     assert fields_of(refusal) == ["update_mask.paths[1]"]
 
 
-def test_page_sizes_may_be_larger_than_any_limit_but_not_negative() -> None:
+def test_page_sizes_may_be_of_any_size_but_not_negative() -> None:
     assert check_page_size(0) is check_page_size(1 << 30) is None
     assert check_page_size(-1)
 
@@ -128,12 +128,12 @@ def test_request_ids_are_printable_and_short() -> None:
     assert check_request_id("a\nb")
 
 
-def test_items_have_their_number_limited() -> None:
+def test_the_number_of_items_is_limited() -> None:
     assert check_item_count(1000, "report") is None
     assert check_item_count(1001, "report")
 
 
-def test_require_raises_all_violations_and_passes_over_what_is_fine() -> None:
+def test_require_raises_all_violations_and_ignores_valid_values() -> None:
     require(check_id("a", "id"), check_page_size(1))
     with pytest.raises(InvalidRequest) as refusal:
         require(check_id("", "id"), check_page_size(1), check_id("?", "node"))
@@ -163,7 +163,7 @@ def test_planned_work_has_a_node_and_an_end_within_a_week() -> None:
     assert fields_of(refusal) == ["node_name", "duration"]
 
 
-def test_words_of_an_order_begin_no_line_of_their_own_in_the_log() -> None:
+def test_the_reason_for_an_order_cannot_begin_a_line_of_its_own_in_the_log() -> None:
     for words in ("planned\n2026-11-21 ERROR", "a\r", "\x1b[2J", "\x00"):
         with pytest.raises(InvalidRequest, match="control characters"):
             check_guard_order(ReleaseGuardRequest(reason=words))
