@@ -45,7 +45,7 @@ WORLD_IDS = iter(f"op{i}" for i in range(10_000))
 
 
 def switch_of(failing: int, **more: object) -> list[Host]:
-    """The hosts of a switch, of which the first ones have failed for long."""
+    """The hosts of a switch, of which the first `failing` have failed for an hour."""
     hosts = []
     for number, name in enumerate(NAMES):
         host = a_host(name, *(["UNREACHABLE"] if number < failing else []), since_ms=NOW_MS - 3_600_000, switch="s1")
@@ -56,7 +56,7 @@ def switch_of(failing: int, **more: object) -> list[Host]:
 
 
 class SwitchWork:
-    """A scenario on a switch that is over, but for its end."""
+    """A scenario on a switch whose work is over and which has not ended yet."""
 
     def __init__(self, failing: int) -> None:
         self.book, self.world = DictBook(), World("i", {}, lambda: next(WORLD_IDS), Incidents())
@@ -74,7 +74,7 @@ class SwitchWork:
         return [host for name in NAMES if (host := self.book.get(HOST, name)) is not None]
 
     def considered(self, after_ms: int) -> int:
-        """How many hosts are in repair after Wall-E has looked at all."""
+        """Let Wall-E look at all hosts; return how many are in repair."""
         self.world.incidents.observe(self.hosts(), NOW_MS + after_ms)
         for name in NAMES:
             consider(self.book, name, self.world, at(NOW_MS + after_ms))
@@ -93,13 +93,13 @@ def test_hosts_that_do_not_come_back_after_the_work_are_repaired_once_they_had_t
     assert [work.considered(after_ms) for after_ms in (0, SETTLE_MS - 1, SETTLE_MS)] == [0, 0, 2]
 
 
-def test_checks_count_from_the_end_of_planned_work() -> None:
+def test_failing_checks_count_from_the_end_of_planned_work() -> None:
     host = a_host("h1", "ssh", since_ms=0)
     host.released_ms = NOW_MS - SETTLE_MS + 1000
     assert "not now: failing for 299 s, counts from 300 s" in str(decide(host, a_project(), Incidents(), NOW_MS))
 
 
-def test_a_release_that_another_process_stored_ahead_of_our_clock_counts_as_now() -> None:
+def test_a_release_stored_ahead_of_our_clock_counts_as_now() -> None:
     host = a_host("h1", "ssh", since_ms=0)
     host.released_ms = NOW_MS + 20_000
     assert "not now" not in str(decide(host, a_project(), Incidents(), NOW_MS, settle_ms=0))
@@ -116,7 +116,7 @@ def test_an_operation_that_people_ordered_is_planned_work() -> None:
     assert finish(host, at()).released_ms == 0
 
 
-def test_hosts_under_planned_work_count_in_no_incident_and_do_not_hide_one_of_the_others() -> None:
+def test_hosts_under_planned_work_are_not_counted_in_incidents_of_the_others() -> None:
     hosts = switch_of(failing=8)
     for host in hosts[3:]:
         host.scenario = "net-7"
@@ -131,7 +131,7 @@ def test_hosts_under_planned_work_count_in_no_incident_and_do_not_hide_one_of_th
     assert incidents.ended_for(hosts[0]) == NOW_MS + 1
 
 
-def test_a_look_at_the_places_of_one_host_leaves_other_places_as_they_were() -> None:
+def test_looking_at_the_places_of_one_host_leaves_other_incidents_open() -> None:
     incidents, here = Incidents(), switch_of(failing=8)
     there = [a_host(f"t{i}", "ssh", switch="s2", rack="r1") for i in range(4)]
     incidents.observe([*here, *there], NOW_MS)
@@ -159,7 +159,7 @@ def test_a_repair_that_waits_for_approval_is_given_up_when_the_whole_switch_fail
     assert "its rack or switch fails as a whole" in after.message
 
 
-def test_work_that_runs_when_its_switch_fails_goes_on() -> None:
+def test_running_work_continues_when_its_switch_fails() -> None:
     work = SwitchWork(failing=8)
     host = work.hosts()[0]
     host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check="UNREACHABLE", stage=STAGE_RUNNING))
@@ -170,7 +170,7 @@ def test_work_that_runs_when_its_switch_fails_goes_on() -> None:
     assert work.hosts()[0].operation.stage == STAGE_RUNNING
 
 
-def test_places_are_looked_at_again_just_before_the_work() -> None:
+def test_the_places_of_a_host_are_checked_again_just_before_the_work() -> None:
     day = OneDay()
     host = day.host
     host.location.switch = "s1"
@@ -201,7 +201,7 @@ def place_under_work(*hosts: Host) -> tuple[DictBook, World]:
     return book, world
 
 
-def test_planned_work_holds_every_host_of_the_place_also_those_that_nobody_is_asked_about() -> None:
+def test_planned_work_holds_hosts_that_need_no_approval_too() -> None:
     asked, tried = a_host("h1", "ssh", switch="s1"), a_host("h2", "ssh", switch="s1", state=HOST_STATE_PROBATION)
     book, world = place_under_work(asked, tried)
     for name in ("h1", "h2"):
@@ -223,7 +223,7 @@ def test_a_repair_that_has_not_begun_gives_its_approval_back_when_planned_work_h
     assert (after.stage, after.outcome, after.message) == (STAGE_ENDING, OUTCOME_CANCELLED, OperationEvent.HELD.value)
 
 
-def test_a_repair_that_runs_behind_a_switch_under_work_is_judged_when_that_is_over() -> None:
+def test_a_repair_behind_a_switch_under_work_is_judged_after_the_work() -> None:
     host = a_host("h1", "UNREACHABLE", switch="s1")
     host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check="UNREACHABLE", stage=STAGE_VERIFYING))
     host.operation.since_ms = NOW_MS

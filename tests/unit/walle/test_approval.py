@@ -28,13 +28,13 @@ from wallepb.v1.project_pb2 import Cms, DefaultCmsTasks
 ALL = (VERDICT_OK, VERDICT_IN_PROCESS, VERDICT_REJECTED, VERDICT_UNSPECIFIED)
 
 
-def test_all_ok_go_any_rejected_no_anything_else_wait() -> None:
+def test_all_ok_means_go_any_rejected_means_no_and_anything_else_wait() -> None:
     for said in product(ALL, repeat=3):
         unanimous = VERDICT_OK if set(said) == {VERDICT_OK} else VERDICT_IN_PROCESS
         assert combine(said) == (VERDICT_REJECTED if VERDICT_REJECTED in said else unanimous), said
 
 
-def test_with_nobody_to_ask_it_goes() -> None:
+def test_without_a_cms_to_ask_the_work_goes_ahead() -> None:
     assert combine(()) == VERDICT_OK
 
 
@@ -45,7 +45,7 @@ def test_each_cms_gets_a_task_id_of_its_own_that_names_the_installation() -> Non
     assert all(one.startswith("walle-prod.") for one in ids)
 
 
-def test_a_v1_0_cms_gets_no_task_about_what_it_does_not_know() -> None:
+def test_a_v1_0_cms_gets_no_task_for_an_operation_it_does_not_know() -> None:
     settings = [Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.1")]
     assert [task.cms for task in tasks_for("prod", "op1", 0, OPERATION_KIND_PREPARE, settings)] == ["http://a"]
 
@@ -63,7 +63,7 @@ def test_an_ok_that_waits_long_for_another_cms_is_given_back_and_asked_for_again
     assert task_to_retry(again, 6000, 0).id == "t-0~2"
 
 
-def test_an_ok_that_is_given_back_again_and_again_is_asked_for_with_pauses_from_one_minute_to_one_hour() -> None:
+def test_an_ok_given_back_again_and_again_is_asked_for_with_pauses_from_a_minute_to_an_hour() -> None:
     task, pauses = Task(id="t-0", cms="a", created=True, verdict=VERDICT_OK), list[tuple[int, int]]()
     for _ in range(9):
         back = Effect(Do.GIVE_BACK, task)
@@ -76,7 +76,7 @@ def test_an_ok_that_is_given_back_again_and_again_is_asked_for_with_pauses_from_
 
 
 class Queue:
-    """A CMS that approves one task at a time, in the order in which they came, from a moment on. Times in seconds."""
+    """A CMS that from `from_s` on approves one task at a time, in order of arrival. Times in seconds."""
 
     def __init__(self, from_s: int = 0, tasks: Iterable[str] = ()) -> None:
         self.from_s, self.tasks, self.creations = from_s, list(tasks), 0
@@ -92,7 +92,7 @@ class Queue:
 
 
 def approved_after(cms: dict[str, Queue], operations: dict[str, Operation], within_s: int) -> int:
-    """When one of them has all oks, in seconds. Each looks every five seconds, all in the same instant."""
+    """Return when one of the operations has all oks, in seconds. All look at the same moments, every five seconds."""
     for now_s in range(0, within_s, 5):
         for name, effect in [(name, each) for name, one in operations.items() for each in effects(one, now_s * 1000)]:
             answer = cms[effect.task.cms].answer(effect, now_s)
@@ -110,7 +110,7 @@ def asking(name: str, *, created: bool = False) -> Operation:
 
 @pytest.mark.parametrize("late_s", [3_000, 16_010, 36_000, 50_000])
 def test_two_cms_meet_soon_after_the_slower_one_approves(late_s: int) -> None:
-    """However often the ok of the faster one was given back, and asked for again, until then: seldom."""
+    """Until then the ok of the faster CMS is given back and asked for again, about once an hour."""
     cms = {"a": Queue(), "b": Queue(late_s)}
     assert late_s <= approved_after(cms, {"x": asking("x")}, late_s + 60)
     assert cms["a"].creations <= 10 + late_s // 3_600
@@ -136,13 +136,13 @@ def test_the_default_cms_lets_at_most_n_hosts_be_in_work_at_a_time() -> None:
     assert said == [VERDICT_OK] * 5 + [VERDICT_IN_PROCESS] * 2
 
 
-def test_it_says_which_hosts_are_busy() -> None:
+def test_the_default_cms_says_which_hosts_are_busy() -> None:
     held = DefaultCmsTasks()
     default.create(held, ask("t1"), 1)
     assert default.create(held, ask("t2"), 1).message == "1 of 1 hosts are busy: h-t1"
 
 
-def test_what_is_given_back_goes_to_who_waits_longest() -> None:
+def test_a_place_given_back_goes_to_the_task_that_waits_longest() -> None:
     held = DefaultCmsTasks()
     for i in range(4):
         default.create(held, ask(f"t{i}"), 2)
@@ -150,13 +150,13 @@ def test_what_is_given_back_goes_to_who_waits_longest() -> None:
     assert [default.poll(held, f"t{i}", 2).verdict for i in (0, 2, 3)] == [VERDICT_OK, VERDICT_OK, VERDICT_IN_PROCESS]
 
 
-def test_the_next_step_of_a_busy_host_needs_no_second_place() -> None:
+def test_the_next_step_of_a_busy_host_takes_no_second_place() -> None:
     held = DefaultCmsTasks()
     default.create(held, ask("reboot", "h1"), 1)
     assert default.create(held, ask("redeploy", "h1", action="redeploy"), 1).verdict == VERDICT_OK
 
 
-def test_the_same_task_sent_twice_is_one_and_another_content_is_refused() -> None:
+def test_a_task_sent_twice_is_one_and_other_content_under_its_id_is_refused() -> None:
     held = DefaultCmsTasks()
     default.create(held, ask("t1"), 5)
     default.create(held, ask("t1"), 5)
@@ -173,7 +173,7 @@ def test_a_deleted_task_is_unknown() -> None:
         default.poll(held, "t1", 5)
 
 
-def test_running_work_that_is_declared_again_is_granted_whatever_is_busy() -> None:
+def test_running_work_declared_again_is_granted_however_many_hosts_are_busy() -> None:
     held = DefaultCmsTasks()
     default.create(held, ask("t1"), 1)
     running = Request("t2", ("h2",), "reboot", "automation", is_running=True)

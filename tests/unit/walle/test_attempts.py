@@ -40,7 +40,7 @@ def repaired_at(*times_ms: int) -> Host:
 
 
 def take_turns(day: OneDay) -> None:
-    """Each repair ends its check, and another one begins to fail."""
+    """Let the check that was repaired recover, and another one begin to fail."""
     host = day.host
     names = ("UNREACHABLE", "ssh")
     mended = host.operation.check or names[0]
@@ -71,13 +71,13 @@ def test_two_checks_that_fail_in_turn_do_not_reboot_a_host_all_day(state: HostSt
     assert day.notices[-1].text.startswith("h1 is dead")
 
 
-def test_a_host_whose_checks_are_fine_is_not_dead_however_often_it_was_repaired() -> None:
+def test_a_host_with_good_checks_is_not_dead_however_often_it_was_repaired() -> None:
     host = repaired_at(*[NOW_MS - 1000] * 5)
     del host.check[:]
     assert decide(host, a_project(), Incidents(), NOW_MS).step is None
 
 
-def test_the_limit_is_the_projects_and_a_window_that_moves() -> None:
+def test_the_limit_of_repairs_is_set_by_the_project_for_a_sliding_window() -> None:
     host, project = repaired_at(NOW_MS - DAY_MS, NOW_MS - 1000, NOW_MS - 500), a_project()
     assert too_many_repairs(host, project, NOW_MS) == ""
     project.max_repairs_per_host.CopyFrom(parse_limit(["1h:2", "1d:10"]))
@@ -86,7 +86,7 @@ def test_the_limit_is_the_projects_and_a_window_that_moves() -> None:
     assert [pair.count for pair in MAX_REPAIRS.pair] == [3]
 
 
-def test_only_what_counts_is_kept() -> None:
+def test_only_attempts_within_the_longest_window_are_kept() -> None:
     host = repaired_at(NOW_MS - 91 * DAY_MS, NOW_MS - 2 * DAY_MS, NOW_MS)
     project = a_project()
     assert len(recent_attempts(host, project, NOW_MS)) == 1
@@ -100,14 +100,14 @@ def test_dns_fixes_and_work_that_people_ordered_are_no_attempts() -> None:
     assert not day.host.attempt
 
 
-def test_work_that_could_not_be_prepared_is_no_attempt_and_work_that_failed_is_one() -> None:
+def test_failed_work_is_an_attempt_and_work_that_could_not_be_prepared_is_none() -> None:
     day = OneDay()
     day.machine.seen = WorkProgress.FAILED
     day.live(until=lambda: day.host.status == HOST_STATUS_DEAD)
     assert [one.check for one in day.host.attempt] == ["UNREACHABLE", "UNREACHABLE"]
 
 
-def test_who_takes_a_dead_host_back_clears_its_attempts() -> None:
+def test_taking_a_dead_host_back_clears_its_attempts() -> None:
     day = OneDay()
     day.book.put(HOST, "h1", repaired_at(NOW_MS, NOW_MS, NOW_MS))
     order = SetHostStateRequest(host="h1", status=HOST_STATUS_READY, reason="new board")
@@ -115,7 +115,7 @@ def test_who_takes_a_dead_host_back_clears_its_attempts() -> None:
     assert not day.host.attempt
 
 
-def test_a_project_sets_its_limit_and_takes_the_default_again() -> None:
+def test_a_project_sets_its_limit_and_returns_to_the_default() -> None:
     day = OneDay()
     limit = parse_limit(["2d:4"])
     update_project(day.book, UpdateProjectRequest(project="web", max_repairs_per_host=limit), "alice")

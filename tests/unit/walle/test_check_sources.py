@@ -32,26 +32,26 @@ def said(source: str, *, failing: bool = True, fingerprint: str = "", starts_s: 
 
 
 def after(*reports: CheckReport, check: Check | None = None) -> Check:
-    """The check after these, a second apart from second 1 on; those that say nothing new change nothing."""
+    """Apply the reports one second apart, from second 1 on; return the check."""
     for number, report in enumerate(reports):
         check = changed_check(check, report, at(1000 * (number + 1))) or check
     assert check is not None
     return check
 
 
-def test_a_check_fails_while_a_source_says_so_and_since_the_first_said_so() -> None:
+def test_a_check_fails_while_any_source_says_so_since_the_first_said_so() -> None:
     check = after(said("a"), said("b"), said("a", failing=False))
     assert (check.failing, check.source, check.since_ms) == (True, "b", 1000)
     check = after(said("b", failing=False), check=check)
     assert (check.failing, check.source, check.since_ms) == (False, "b", 1000)
 
 
-def test_a_source_that_said_nothing_clears_nothing_and_costs_nothing() -> None:
+def test_a_good_report_of_a_source_that_never_failed_changes_nothing() -> None:
     assert changed_check(None, said("a", failing=False), at()) is None
     assert changed_check(after(said("a")), said("b", failing=False), at()) is None
 
 
-def test_the_same_again_is_no_news() -> None:
+def test_a_repeated_report_changes_nothing() -> None:
     assert changed_check(after(said("a", starts_s=5)), said("a", starts_s=5), at(2000)) is None
 
 
@@ -64,19 +64,19 @@ def test_an_old_payload_changes_nothing() -> None:
     assert changed_check(again, said("a", failing=False, starts_s=5), at()) is None
 
 
-def test_two_alerts_of_a_source_are_two_faults() -> None:
+def test_two_alerts_of_a_source_are_separate_faults() -> None:
     check = after(said("a", fingerprint="1"), said("a", fingerprint="2"), said("a", failing=False, fingerprint="1"))
     assert check.failing
 
 
-def test_what_an_older_version_stored_is_decided_by_who_speaks_first() -> None:
+def test_a_check_stored_by_an_older_version_belongs_to_the_next_source_that_reports() -> None:
     old = Check(name="disk", failing=True, since_ms=7, source="alertmanager")
     assert not after(said("a", failing=False), check=old).failing
     check = after(said("a"), check=old)
     assert (check.failing, check.since_ms, check.source) == (True, 7, "a")
 
 
-def test_what_nobody_repeats_becomes_unknown_and_what_is_repeated_does_not() -> None:
+def test_a_state_that_is_not_repeated_becomes_unknown() -> None:
     check = after(said("a"), said("b", failing=True))
     later = changed_check(check, said("a"), at(EXPIRES_MS // 2))
     assert later is not None, "the time is noted"
@@ -94,7 +94,7 @@ def test_what_nobody_repeats_becomes_unknown_and_what_is_repeated_does_not() -> 
         assert (back.failing, back.unknown) == (is_failing, False)
 
 
-def test_an_unknown_check_begins_no_repair_and_ends_none_well() -> None:
+def test_an_unknown_check_neither_begins_nor_completes_a_repair() -> None:
     book = DictBook()
     host = a_host("h1", "disk")
     host.check[0].CopyFrom(after(said("a")))
@@ -111,14 +111,14 @@ def test_an_unknown_check_begins_no_repair_and_ends_none_well() -> None:
     assert evidence_of(scenario, ScenarioHost(), host, None, None).problem == "disk is unknown"
 
 
-def test_fine_alerts_do_not_pile_up() -> None:
+def test_resolved_alerts_do_not_pile_up() -> None:
     reports = [said("a", failing=f, fingerprint=str(n), starts_s=n + 1) for n in range(100) for f in (True, False)]
     assert len(after(*reports).said) <= MOST_FINE + 1
     assert len(after(*(said("a", fingerprint=str(n)) for n in range(200))).said) == MOST
 
 
-def test_made_up_fingerprints_push_nothing_out_that_others_said() -> None:
-    """An agent cleared so what Alertmanager had said of its node."""
+def test_made_up_fingerprints_do_not_push_out_reports_of_other_sources() -> None:
+    """Otherwise an agent could clear what Alertmanager said of its node."""
     flood = [said("agent/n1", fingerprint=str(number)) for number in range(MOST + 10)]
     calm = [said("agent/n1", failing=False, fingerprint=str(number)) for number in range(MOST + 10)]
     check = after(said("alertmanager", starts_s=5), *flood, *calm)
@@ -127,7 +127,7 @@ def test_made_up_fingerprints_push_nothing_out_that_others_said() -> None:
     assert changed_check(check, said("alertmanager", starts_s=5), at(9_999_999)) is None, "what is old counts no more"
 
 
-def test_who_says_too_much_about_a_host_loses_its_oldest_words_and_nobody_else_does() -> None:
+def test_a_source_that_reports_too_much_loses_only_its_own_oldest_reports() -> None:
     loud = [said("a", fingerprint=f"{number:0256}") for number in range(MOST)]
     checks = [after(said("b"), *loud) for _ in range(10)]
     assert sum(check.ByteSize() for check in checks) > MOST_BYTES

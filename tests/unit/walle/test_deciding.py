@@ -46,7 +46,7 @@ def test_of_several_failing_checks_the_most_important_one_is_acted_on() -> None:
     assert decided(a_host("h1", "dns", "disk", "UNREACHABLE")).startswith("h1: reboot")
 
 
-def test_a_check_that_no_scheme_knows_causes_nothing() -> None:
+def test_a_check_in_no_scheme_causes_nothing() -> None:
     assert decided(a_host("h1", "fan-noise")) == "h1: nothing to do"
 
 
@@ -60,14 +60,14 @@ def test_a_check_that_no_scheme_knows_causes_nothing() -> None:
         (0, REBOOT, OUTCOME_REJECTED, "declare it dead"),
     ],
 )
-def test_the_next_step_follows_from_how_the_last_one_ended(
+def test_the_next_step_depends_on_how_the_last_one_ended(
     last_step: int, last_kind: OperationKind, outcome: Outcome, expected: str
 ) -> None:
     host = repaired(a_host("h1", "UNREACHABLE"), "UNREACHABLE", last_step, last_kind, outcome, NOW_MS - 1000)
     assert decided(host).startswith(f"h1: {expected}")
 
 
-def test_a_check_that_was_fine_for_a_day_begins_at_the_first_step_again() -> None:
+def test_a_check_that_was_good_for_a_day_begins_at_the_first_step_again() -> None:
     host = repaired(a_host("h1", "ssh"), "ssh", 1, REDEPLOY, OUTCOME_DONE, NOW_MS - AGAIN_WITHIN_MS)
     assert decided(host).startswith("h1: reboot")
 
@@ -95,7 +95,7 @@ def test_a_projects_own_scheme_comes_before_walles() -> None:
         ([Scheme(check="a", step=[OPERATION_KIND_DNS_FIX, REBOOT])], "must be the only step"),
     ],
 )
-def test_a_scheme_that_cannot_be_followed_is_refused(scheme: list[Scheme], why: str) -> None:
+def test_an_invalid_scheme_is_refused(scheme: list[Scheme], why: str) -> None:
     with pytest.raises(BadScheme, match=why):
         check_scheme(scheme)
 
@@ -115,7 +115,7 @@ def test_a_check_must_fail_for_a_while_before_it_counts() -> None:
         (a_host("h1", "ssh", status=HOST_STATUS_MANUAL), "status manual"),
     ],
 )
-def test_hosts_out_of_use_or_in_somebodys_hands_are_left_alone_and_it_says_why(host: Host, why: str) -> None:
+def test_hosts_out_of_use_or_under_other_work_are_left_alone_with_the_reason(host: Host, why: str) -> None:
     assert f"not now: {why}" in decided(host)
 
 
@@ -124,7 +124,7 @@ def test_hosts_in_use_and_on_probation_are_healed(state: int) -> None:
     assert "not now" not in decided(a_host("h1", "ssh", state=state))  # type: ignore[arg-type]
 
 
-def test_checks_of_a_host_in_a_scenario_cause_nothing() -> None:
+def test_failing_checks_of_a_host_in_a_scenario_cause_no_repair() -> None:
     host = a_host("h1", "ssh")
     host.scenario = "switch-1"
     assert "not now: scenario switch-1" in decided(host)
@@ -144,13 +144,13 @@ def test_when_most_hosts_of_a_rack_or_switch_fail_it_is_one_incident_and_no_host
     assert incidents.observe(hosts, NOW_MS + 1) == []  # it is said once
 
 
-def test_half_of_a_rack_are_hosts_of_their_own() -> None:
+def test_half_of_a_rack_failing_is_no_incident() -> None:
     incidents, hosts = Incidents(), rack(20, 40, rack="r7")
     assert incidents.observe(hosts, NOW_MS) == []
 
 
-def test_checks_that_no_scheme_of_the_hosts_project_names_make_no_incident() -> None:
-    """Alerts about the load of three hosts stopped a repair in their rack."""
+def test_checks_in_no_scheme_of_the_project_make_no_incident() -> None:
+    """Otherwise alerts about the load of three hosts would stop a repair in their rack."""
     hosts = [a_host("h0", "ssh", rack="r7"), *(a_host(f"h{i}", "cpu", rack="r7") for i in range(1, 4))]
     incidents = Incidents()
     assert incidents.observe(hosts, NOW_MS) == []
@@ -160,7 +160,7 @@ def test_checks_that_no_scheme_of_the_hosts_project_names_make_no_incident() -> 
     assert len(Incidents(project={"web": own}.get).observe(hosts, NOW_MS)) == 1
 
 
-def test_from_how_many_failing_hosts_on_a_rack_is_left_alone_each_project_says_of_its_own_hosts() -> None:
+def test_each_project_sets_for_its_own_hosts_when_a_failing_rack_is_an_incident() -> None:
     wary, other = a_project(), a_project()
     wary.incidents.CopyFrom(IncidentBounds(min_hosts=2, begins_percent=10, ends_percent=5))
     other.id = "db"
@@ -181,8 +181,8 @@ def test_from_how_many_failing_hosts_on_a_rack_is_left_alone_each_project_says_o
 @pytest.mark.parametrize(
     ("failing", "bounds"), [(30, IncidentBounds(ends_percent=40)), (12, IncidentBounds(min_hosts=20))]
 )
-def test_changed_bounds_skip_no_time_to_settle(failing: int, bounds: IncidentBounds) -> None:
-    """With them the incident ends at once, or goes on until their end; then hosts get the time they always get."""
+def test_changed_bounds_do_not_skip_the_settle_time(failing: int, bounds: IncidentBounds) -> None:
+    """The incident ends at once or later by the new bounds; either way hosts then get the full settle time."""
     project = a_project()
     incidents = Incidents(project={"web": project}.get)
     incidents.observe(rack(40, 40, rack="r7"), NOW_MS)
@@ -207,18 +207,18 @@ def test_changed_bounds_skip_no_time_to_settle(failing: int, bounds: IncidentBou
         (IncidentBounds(ends_percent=60), "incidents.ends_percent: 60 is more than begins_percent, 50"),
     ],
 )
-def test_bounds_by_which_an_incident_could_not_begin_or_end_are_refused(bounds: IncidentBounds, why: str) -> None:
+def test_bounds_under_which_no_incident_could_begin_or_end_are_refused(bounds: IncidentBounds, why: str) -> None:
     with pytest.raises(BadBounds, match=why):
         check_bounds(bounds)
     check_bounds(IncidentBounds(begins_percent=99))
 
 
-def test_two_hosts_are_no_rack() -> None:
+def test_two_failing_hosts_are_no_incident() -> None:
     assert Incidents().observe(rack(2, 2, rack="r7"), NOW_MS) == []
 
 
-def test_hosts_that_began_to_fail_just_now_count_for_the_incident() -> None:
-    """Else the first of a dying rack would be rebooted before the others have failed for long enough."""
+def test_hosts_that_have_just_begun_to_fail_count_for_an_incident() -> None:
+    """Otherwise the first host of a dying rack would be rebooted before the others have failed for long enough."""
     hosts = rack(3, 4, rack="r7")
     for host in hosts[1:]:
         for check in host.check:
@@ -226,12 +226,12 @@ def test_hosts_that_began_to_fail_just_now_count_for_the_incident() -> None:
     assert len(Incidents().observe(hosts, NOW_MS)) == 1
 
 
-def test_dead_hosts_do_not_make_an_incident_of_the_last_healthy_ones() -> None:
+def test_dead_hosts_do_not_count_for_an_incident_of_the_healthy_ones() -> None:
     dead = [a_host(f"d{i}", "UNREACHABLE", rack="r7", status=HOST_STATUS_DEAD) for i in range(38)]
     assert Incidents().observe([*dead, *rack(1, 2, rack="r7")], NOW_MS) == []
 
 
-def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_gets_time_to_start() -> None:
+def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_get_time_to_start() -> None:
     incidents = Incidents()
     incidents.observe(rack(40, 40, rack="r7"), NOW_MS)
     incidents.observe(rack(11, 40, rack="r7"), NOW_MS + 1000)
@@ -243,6 +243,6 @@ def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_gets_time_
     assert "not now" not in decided(hosts[0], incidents, NOW_MS + 2000 + SETTLE_MS)
 
 
-def test_a_process_that_has_just_begun_to_look_acts_on_nothing_for_a_while() -> None:
+def test_a_process_that_has_just_started_begins_no_repair_for_a_while() -> None:
     incidents = Incidents(watched_since_ms=NOW_MS)
     assert "not now" in decided(a_host("h1", "ssh", status=HOST_STATUS_READY), incidents)

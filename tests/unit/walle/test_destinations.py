@@ -30,7 +30,7 @@ from walle.outgoing.destinations import (
         ("[::ffff:127.0.0.1]", ("127.0.0.1", 0)),
     ],
 )
-def test_an_address_is_a_host_and_perhaps_a_port(text: str, address: tuple[str, int]) -> None:
+def test_an_address_is_a_host_with_or_without_a_port(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
     assert parse_address(str(parse_address(text))) == address
 
@@ -69,7 +69,7 @@ def test_an_address_is_a_host_and_perhaps_a_port(text: str, address: tuple[str, 
         "ä.example",
     ],
 )
-def test_anything_else_is_not_an_address(text: str) -> None:
+def test_other_text_is_not_an_address(text: str) -> None:
     with pytest.raises(BadAddress):
         parse_address(text)
 
@@ -94,7 +94,7 @@ def test_anything_else_is_not_an_address(text: str) -> None:
         "https://cms.example:http",
     ],
 )
-def test_a_url_holds_no_tricks(text: str) -> None:
+def test_a_malformed_or_tricky_url_is_refused(text: str) -> None:
     with pytest.raises(BadAddress):
         parse_url(text)
 
@@ -137,7 +137,7 @@ def test_a_management_controller_is_called_only_if_an_entry_covers_it(
     assert (listed.controller_at(parse_address(address), "lab-1", 443) is not None) is is_called
 
 
-def test_the_account_is_that_of_the_first_entry_which_covers_the_host() -> None:
+def test_the_account_is_that_of_the_first_entry_that_covers_the_host() -> None:
     lab, prod = (
         Controllers(ip_network("10.7.0.0/16"), nodes=Patterns(["lab-*"]), user="lab", password="l"),
         Controllers(ip_network("10.0.0.0/8"), user="prod", password="hidden"),
@@ -152,7 +152,7 @@ def test_the_account_is_that_of_the_first_entry_which_covers_the_host() -> None:
 @pytest.mark.parametrize(
     ("ip", "may"), [("10.7.0.1", True), ("127.0.0.1", False), ("169.254.1.1", False), ("::", False)]
 )
-def test_a_name_below_an_entry_may_not_stand_for_this_machine(ip: str, may: bool) -> None:
+def test_a_name_below_an_entry_may_not_resolve_to_this_machine(ip: str, may: bool) -> None:
     entry = Controllers("mgmt.example")
     assert entry.may_resolve_to("n1.mgmt.example", ip_address(ip)) is may
     assert entry.may_resolve_to("mgmt.example", ip_address(ip)), "it is named"
@@ -179,7 +179,7 @@ OPEN = CmsEndpoint(parse_url("http://cms.lab.example:8080"))
         ("http://cms.lab.example:8080/x", "prod", None),
     ],
 )
-def test_a_token_goes_to_the_cms_that_it_is_for_and_nowhere_else(url: str, app: str, token: str | None) -> None:
+def test_a_token_is_sent_only_to_the_cms_it_is_for(url: str, app: str, token: str | None) -> None:
     entry = Destinations(cms=(PROD, OPEN)).cms_at(url, app)
     assert (entry.token if entry is not None else None) == token
 

@@ -22,7 +22,7 @@ WEIGHTS = {"hangs": 60, "broken image": 15, "broken disk": 10, "wrong record": 1
 
 
 class Life:
-    """What happens to a fleet: faults at random, and people who come some hours after a fuse went out."""
+    """What happens to a fleet: random faults, and people who come some hours after a fuse has tripped."""
 
     def __init__(self, fleet: Fleet, faults_per_day: float, seed: int) -> None:
         self.fleet, self.rng, self.rate = fleet, random.Random(seed), faults_per_day / DAY
@@ -49,7 +49,7 @@ class Life:
 
 
 def settle_down(life: Life, days: int) -> None:
-    """No new faults, and time to end everything."""
+    """Let `days` pass without new faults, and check that everything has ended."""
     life.live(days * DAY, faults=False)
     fleet = life.fleet
     assert not fleet.unresolved(), [fleet.why(name) for name in fleet.unresolved()[:5]]
@@ -68,7 +68,7 @@ def rack_loses_power(life: Life) -> None:
 
 
 def check_turns_red_everywhere(life: Life) -> None:
-    """Racks are incidents, so what is red here stands alone: a third of every rack."""
+    """A check fails on a third of every rack: more would be an incident."""
     fleet = life.fleet
     before = fleet.auditor.actions
     fleet.turn_red([name for names in fleet.racks.values() for name in names[: len(names) // 3]])
@@ -92,7 +92,7 @@ def cms_goes_away(life: Life) -> None:
 
 
 def switch_goes_dark(life: Life) -> None:
-    """Half of a rack, which is no incident of the rack; for longer than anything is waited for."""
+    """A switch of half a rack, which is no incident of the rack, is dark for longer than any timeout."""
     fleet = life.fleet
     fleet.darken("r1-0")
     before = fleet.auditor.actions
@@ -115,7 +115,7 @@ def controllers_die(life: Life) -> None:
 
 
 def hosts_come_back_by_themselves(life: Life) -> None:
-    """Out of reach again and again, each time for less than the settle time."""
+    """Hosts are out of reach again and again, each time for less than the settle time."""
     fleet, rng = life.fleet, life.rng
     before = fleet.auditor.actions
     for _ in range(DAY // 10):
@@ -126,7 +126,7 @@ def hosts_come_back_by_themselves(life: Life) -> None:
 
 
 def sources_contradict_each_other(life: Life) -> None:
-    """One always says fine, one cries wolf for less than the settle time; what monitoring sees is repaired."""
+    """One source always says good, one reports short false failures; what monitoring sees is repaired."""
     fleet = life.fleet
     contradicted = fleet.hosts[::5]  # two of a rack at most: more would be an incident of it
     fleet.contradicted = set(contradicted)
@@ -186,8 +186,8 @@ PLAYS = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", PLAYS)
-def test_what_fails_for_days_costs_little_and_is_repaired_once_it_is_over(name: str) -> None:
-    """The auditor looks on: EFFORT, ITSELF, WAVE and HELD beside limits and budgets."""
+def test_a_failure_that_lasts_for_days_costs_few_calls_and_is_repaired_afterwards(name: str) -> None:
+    """The auditor checks EFFORT, ITSELF, WAVE and HELD besides limits and budgets."""
     play_for_days(name)
 
 
@@ -200,7 +200,7 @@ def play_for_days(name: str) -> Fleet:
     return fleet
 
 
-def test_every_kind_of_planned_work_is_a_row_and_a_new_one_needs_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_kind_of_planned_work_needs_only_its_row_in_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {*SCENARIO_KINDS} == {*ScenarioKind.values()} - {0}
     new_kind = cast("ScenarioKind", max(ScenarioKind.values()) + 1)
     monkeypatch.setitem(cast("dict[ScenarioKind, ScenarioTraits]", SCENARIO_KINDS), new_kind, IMAGE_UPDATE)
@@ -229,7 +229,7 @@ def account(life: Life) -> str:
 
 
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.long)])
-def test_a_small_fleet_for_four_days(seed: int) -> None:
+def test_a_small_fleet_is_kept_healthy_for_four_days(seed: int) -> None:
     fleet = Fleet(racks=8, per_rack=12, projects=2, seed=seed)
     life = live_through(fleet, 4, faults_per_day=12, seed=seed)
     assert fleet.truth.mended + fleet.auditor.declared_dead >= life.faults * 0.7, account(life)
@@ -238,7 +238,7 @@ def test_a_small_fleet_for_four_days(seed: int) -> None:
 @pytest.mark.long
 @pytest.mark.night
 @pytest.mark.timeout(1200)
-def test_ten_thousand_hosts_for_thirty_days(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ten_thousand_hosts_are_kept_healthy_for_thirty_days(capsys: pytest.CaptureFixture[str]) -> None:
     fleet = Fleet(racks=250, per_rack=40, projects=20, seed=7)
     life = live_through(fleet, 30, faults_per_day=100, seed=7)
     with capsys.disabled():

@@ -18,14 +18,14 @@ def told(panel: Panel, actions: list[AutomaticAction], **credits_: int) -> list[
     return forecast(panel.fuses(), actions, Automation.HEALING, given, panel.now.ms)
 
 
-def test_it_says_how_many_wait_and_that_the_limit_would_trip_and_which_credits_would_do() -> None:
+def test_a_forecast_has_the_waiting_hosts_the_limit_that_would_trip_and_the_credits_needed() -> None:
     first = told(Panel(), reboots(140))[0]
     assert str(first) == (
         "UNREACHABLE: 140 hosts wait, the limit is 1d:10: the fuse would trip at once; credits needed: 130"
     )
 
 
-def test_with_these_credits_all_of_them_pass_indeed() -> None:
+def test_with_the_credits_of_the_forecast_all_hosts_pass() -> None:
     panel = Panel()
     needed = told(panel, reboots(140))[0].credit_needed
     assert not any(w.trips for w in told(panel, reboots(140), UNREACHABLE=needed))
@@ -33,7 +33,7 @@ def test_with_these_credits_all_of_them_pass_indeed() -> None:
     assert all(panel.act(one) for one in reboots(140))
 
 
-def test_with_one_credit_less_it_trips_indeed() -> None:
+def test_with_one_credit_less_than_forecast_the_fuse_trips() -> None:
     panel = Panel()
     needed = told(panel, reboots(140))[0].credit_needed - 1
     assert told(panel, reboots(140), UNREACHABLE=needed)[0].trips
@@ -41,23 +41,23 @@ def test_with_one_credit_less_it_trips_indeed() -> None:
     assert not all(panel.act(one) for one in reboots(140))
 
 
-def test_a_global_limit_that_would_trip_is_told_and_no_credit_is_offered() -> None:
+def test_a_global_limit_that_would_trip_is_named_without_an_offer_of_credit() -> None:
     panel = Panel(limits={"UNREACHABLE": ["1d:100"]}, global_limits={"max_rebooted_hosts": ["1d:20"]})
     assert "credits do not raise a global limit" in str(told(panel, reboots(21))[0])
 
 
-def test_what_others_used_of_a_global_limit_counts() -> None:
+def test_a_forecast_counts_what_others_used_of_a_global_limit() -> None:
     panel = Panel({"UNREACHABLE": ["1d:100"], "ssh": ["1d:100"]}, {"max_rebooted_hosts": ["1d:20"]})
     for one in reboots(15, "ssh"):
         panel.act(one)
     assert [w.passes for w in told(panel, reboots(6)) if w.is_global] == [5]
 
 
-def test_probation_hosts_wait_for_no_limit() -> None:
+def test_a_forecast_leaves_out_probation_hosts() -> None:
     assert told(Panel(), reboots(500, state=HOST_STATE_PROBATION)) == []
 
 
-def test_while_the_fuse_is_in_what_was_used_already_counts() -> None:
+def test_while_automation_is_on_a_forecast_counts_what_was_used_already() -> None:
     panel = Panel()
     for one in reboots(4, "ssh"):
         panel.act(one)

@@ -45,7 +45,7 @@ def test_csv_json_lines_and_yaml_say_the_same(text: str) -> None:
     assert second.order(ignore_cms=False).state == HOST_STATE_ASSIGNED
 
 
-def test_columns_that_a_file_does_not_have_stay_as_they_are_and_empty_cells_do_not() -> None:
+def test_fields_without_a_column_stay_as_they_are_and_empty_cells_clear_theirs() -> None:
     known = Machine(name="h1", inventory=7, bmc="10.7.0.1", project=["web*"], location=Location(rack="r1"))
     (row,) = read_rows("name,rack\nh1,r2", project="web-2")
     assert row.machine(known) == Machine(

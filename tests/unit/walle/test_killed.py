@@ -40,7 +40,7 @@ URLS = ("http://a", "http://b")
 
 
 class Killed(BaseException):
-    """The process is gone; nothing catches it."""
+    """Ends the process: no code of Wall-E catches it."""
 
 
 class World1:
@@ -87,7 +87,7 @@ class World1:
         return self.moment
 
     def look(self) -> None:
-        """The monitoring; and whether the host was in work without leave."""
+        """Let monitoring see the host, and note whether it was in work without leave."""
         host = self.host()
         if host.check[0].failing and self.boots:
             host.check[0].failing = False
@@ -100,7 +100,7 @@ class World1:
 
 
 class Records:
-    """The store survives."""
+    """Records of the store, which survives the process."""
 
     def __init__(self, world: World1) -> None:
         self._world = world
@@ -129,7 +129,7 @@ class Records:
 
 class Now:
     def check(self) -> None:
-        """It may."""
+        """Allows every action."""
 
 
 class Parts:
@@ -144,7 +144,7 @@ class Parts:
 
 
 class OneCms:
-    """Says a provisional ok to everything."""
+    """A CMS that says a provisional ok to everything."""
 
     version = "v1.4"
 
@@ -184,7 +184,7 @@ class OneCms:
 
 
 class Machine:
-    """Shows how often it was started."""
+    """A machine that shows how often it was started."""
 
     name = "machine"
 
@@ -222,25 +222,25 @@ def check(deaths: tuple[int, ...]) -> int:
 
 
 def moments_of_a_quiet_life() -> int:
-    """Until the operation is over; what comes after it changes nothing."""
+    """How many moments to die in there are without a death, until the operation is over."""
     return check(())
 
 
 @pytest.mark.long
-def test_one_reboot_whatever_moment_the_process_dies_at() -> None:
+def test_a_host_is_rebooted_once_at_whatever_moment_the_process_dies() -> None:
     for death in range(1, moments_of_a_quiet_life() + 1):
         check((death,))
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("apart", range(1, 12))
-def test_one_reboot_also_when_it_dies_again_soon_after(apart: int) -> None:
+def test_a_host_is_rebooted_once_even_if_the_process_dies_twice(apart: int) -> None:
     for death in range(1, 60):
         check((death, death + apart))
 
 
 @pytest.mark.parametrize(("check", "stage"), [("UNREACHABLE", STAGE_VERIFYING), ("", STAGE_ENDING)])
-def test_work_whose_outcome_is_unknown_is_left_to_its_check_and_is_not_done_without_one(check: str, stage: int) -> None:
+def test_work_of_unknown_outcome_is_judged_by_its_check_or_counts_as_not_done(check: str, stage: int) -> None:
     book, host = DictBook(), a_host("h1", *([check] if check else []))
     host.operation.CopyFrom(Operation(id="op", kind=OPERATION_KIND_REBOOT, check=check, stage=STAGE_RUNNING))
     host.operation.since_ms = NOW_MS

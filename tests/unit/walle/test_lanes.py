@@ -41,7 +41,7 @@ from wallepb.v1.service_pb2 import (
 
 
 class Books:
-    """One host, and a look at each lane of it."""
+    """A book with one host, and Wall-E's decisions about each of its lanes."""
 
     def __init__(self, *failing: str) -> None:
         ids = iter(f"op{i}" for i in range(100))
@@ -64,7 +64,7 @@ class Books:
         self.book.put(HOST, "h1", host)
 
 
-def test_swapped_twice_a_host_is_itself_again() -> None:
+def test_swapping_the_lanes_of_a_host_twice_changes_nothing() -> None:
     host = a_host("h1", "dns")
     host.operation.id, host.last_dns_repair.check = "repair", "dns"
     swapped = swap_lanes(host)
@@ -73,7 +73,7 @@ def test_swapped_twice_a_host_is_itself_again() -> None:
     assert swap_lanes(swapped) == host
 
 
-def test_a_wrong_record_is_mended_while_the_host_is_repaired() -> None:
+def test_a_dns_record_is_fixed_while_its_host_is_repaired() -> None:
     host = Books("UNREACHABLE", "dns").consider()
     assert host.operation.kind == OPERATION_KIND_REBOOT
     assert host.dns_operation.kind == OPERATION_KIND_DNS_FIX
@@ -106,7 +106,7 @@ def test_a_dns_fix_that_failed_does_not_make_a_repair_begin_at_its_first_step_ag
 
 
 @pytest.mark.parametrize("change", [HOST_CHANGE_MOVE, HOST_CHANGE_REMOVE])
-def test_a_dns_fix_ends_before_its_host_moves_or_goes(change: HostChange) -> None:
+def test_a_dns_fix_ends_before_its_host_is_moved_or_removed(change: HostChange) -> None:
     books = Books()
     books.fix_dns()
     host = books.host
@@ -130,7 +130,7 @@ def test_a_dns_fix_ends_before_its_host_is_redeployed_and_none_begins_until_that
     assert not books.consider().HasField("dns_operation")
 
 
-def test_people_reboot_a_host_whose_record_is_being_mended() -> None:
+def test_people_may_reboot_a_host_during_a_dns_fix() -> None:
     books = Books("dns")
     books.fix_dns()
     order = StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT)

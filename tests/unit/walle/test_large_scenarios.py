@@ -106,7 +106,7 @@ class Work:
             decision(self.book.begin())
 
     def finish(self, names: Iterator[str]) -> None:
-        """Their reboots are done, and they are heard again."""
+        """End the reboots of these hosts, and let them report again."""
         for name in names:
             host = self.host(name)
             host.operation.stage, host.operation.since_ms = STAGE_VERIFYING, self.now_ms
@@ -115,15 +115,15 @@ class Work:
             take_checks(self.plain(), HostChecks(host=name, boot_id="new"), at(self.now_ms))
 
     def fail(self, name: str, check: str = "UNREACHABLE") -> None:
-        """It is gone after its reboot."""
+        """Let a check of the host fail after its reboot."""
         host = self.host(name)
         host.check.add(name=check, failing=True, since_ms=self.now_ms)
         DictBook.put(self.book, HOST, name, host)
 
 
 @pytest.mark.long
-def test_ten_thousand_hosts_go_in_waves_stop_go_on_and_are_given_back() -> None:
-    """300 were refused by etcd, and with more than some hundred that had been worked on nothing went on."""
+def test_ten_thousand_hosts_are_rebooted_in_waves_with_a_stop_and_given_back() -> None:
+    """In one record, 300 hosts would be refused by etcd, and after some hundred finished ones nothing would go on."""
     work = Work()
     parts = [key for key in work.book.records if key[0] == "scenariohosts"]
     assert len(parts) == MAX_IN_WAVES // HOSTS_IN_RECORD
@@ -158,7 +158,7 @@ def test_ten_thousand_hosts_go_in_waves_stop_go_on_and_are_given_back() -> None:
     assert not [key for key in work.book.records if key[0].startswith("scenario")]
 
 
-def test_a_record_of_hosts_holds_what_was_ready_on_all_of_them_and_what_is_wrong_with_them() -> None:
+def test_a_record_of_hosts_has_room_for_ready_instances_and_problems_of_all_of_them() -> None:
     names = [f"{number:03}.{'n' * 60}" for number in range(HOSTS_IN_RECORD)]
     work = Work(names, wave=HOSTS_IN_RECORD, domain="rack", rack="r" * 40)
     ready = {name: [f"{'i' * 60}-{number}" for number in range(120)] for name in names}
@@ -182,7 +182,7 @@ class OneRecords(dict[str, Message]):
         return self.versions.get(name, 0)
 
 
-def test_a_scenario_in_memory_has_the_hosts_of_its_records_as_they_are() -> None:
+def test_a_scenario_in_memory_follows_its_records_of_hosts() -> None:
     heads, parts = OneRecords(), OneRecords()
     scenarios = Scenarios(heads, parts)  # type: ignore[arg-type]
     heads["small"] = Scenario(id="small", host=[ScenarioHost(name="h1")])

@@ -49,17 +49,19 @@ DEACTIVATE = MembershipRule(OPERATION_KIND_DEACTIVATE, HOST_STATE_FREE)
         (MembershipChange.REMOVE, HOST_STATE_ASSIGNED, DEACTIVATE),
     ],
 )
-def test_who_is_told(change: MembershipChange, state: HostState, expected: MembershipRule) -> None:
+def test_the_membership_rule_says_which_cms_is_told(
+    change: MembershipChange, state: HostState, expected: MembershipRule
+) -> None:
     assert membership_rule(change, state) == expected
 
 
-def test_only_preorders_cannot_ignore_their_cms() -> None:
+def test_a_preordered_host_cannot_ignore_its_cms() -> None:
     check_new_host(pb.AddHostRequest(host="a.example", project="web", ignore_cms=True))
     with pytest.raises(InvalidRequest, match="preorders"):
         check_new_host(pb.AddHostRequest(host="a.example", project="web", ignore_cms=True, preordered=True))
 
 
-def test_what_makes_no_sense_is_refused_by_name() -> None:
+def test_a_change_that_is_impossible_in_a_state_is_refused_with_the_possible_states() -> None:
     with pytest.raises(NotPossible, match="hosts add: not possible in state maintenance, only in: free, assigned"):
         membership_rule(MembershipChange.ADD, HOST_STATE_MAINTENANCE)
 
@@ -77,7 +79,7 @@ _ALWAYS = (
 
 @pytest.mark.parametrize("version", ["v1.0", "v1.1", "v1.2", "v1.3", "v1.4"])
 @pytest.mark.parametrize("kind", _ALWAYS)
-def test_every_version_is_asked_about_work_on_a_host(version: str, kind: OperationKind) -> None:
+def test_a_cms_of_any_version_is_asked_about_work_on_a_host(version: str, kind: OperationKind) -> None:
     assert is_told(version, kind)
 
 
@@ -90,5 +92,5 @@ def test_every_version_is_asked_about_work_on_a_host(version: str, kind: Operati
         (OPERATION_KIND_DNS_FIX, []),
     ],
 )
-def test_a_cms_is_not_told_of_what_its_version_does_not_know(kind: OperationKind, versions: list[str]) -> None:
+def test_a_cms_is_not_told_of_operations_its_version_does_not_know(kind: OperationKind, versions: list[str]) -> None:
     assert [v for v in ("v1.0", "v1.1", "v1.2", "v1.3", "v1.4") if is_told(v, kind)] == versions

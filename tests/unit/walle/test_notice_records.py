@@ -57,7 +57,7 @@ class Notices:
         return [one for name in names if (one := self.book.get(NOTICE, name)) is not None]
 
 
-def test_a_cause_is_one_record_with_its_first_and_last_time_and_a_count() -> None:
+def test_all_notices_of_a_cause_are_one_record_with_first_and_last_time_and_a_count() -> None:
     notices = Notices()
     for text in ("rack r1: 5 of 8", "rack r1: 6 of 8", "rack r1: 7 of 8"):
         notices.say(text, cause="rack r1")
@@ -69,7 +69,7 @@ def test_a_cause_is_one_record_with_its_first_and_last_time_and_a_count() -> Non
     assert len(notices.all) == 2
 
 
-def test_what_keeps_coming_up_is_sent_after_pauses_from_a_minute_to_an_hour() -> None:
+def test_a_repeated_notice_is_sent_with_pauses_from_a_minute_to_an_hour() -> None:
     notices, sent = Notices(), list[int]()
     for _ in range(24 * 60):
         record = notices.say()
@@ -82,7 +82,7 @@ def test_what_keeps_coming_up_is_sent_after_pauses_from_a_minute_to_an_hour() ->
     assert notices.all[0].count == 24 * 60
 
 
-def test_what_is_worse_or_critical_does_not_wait() -> None:
+def test_a_worse_or_critical_notice_does_not_wait() -> None:
     notices = Notices()
     for severity in (SEVERITY_WARNING, SEVERITY_ERROR, SEVERITY_CRITICAL, SEVERITY_CRITICAL):
         record = notices.say(severity=severity, cause="fuse")
@@ -92,8 +92,8 @@ def test_what_is_worse_or_critical_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("severity", [SEVERITY_ERROR, SEVERITY_CRITICAL])
-def test_a_louder_one_that_comes_during_a_delivery_is_another_delivery(severity: Severity) -> None:
-    """It went with the one that was under way, or had the same id, by which receivers drop what is repeated."""
+def test_a_worse_notice_during_a_delivery_is_delivered_separately(severity: Severity) -> None:
+    """With the ID of the delivery under way, receivers would drop it as a repetition."""
     notices = Notices()
     sent = notices.say(severity=SEVERITY_WARNING, cause="fuse")
     notices.say("it is worse", severity=severity, cause="fuse")
@@ -103,8 +103,8 @@ def test_a_louder_one_that_comes_during_a_delivery_is_another_delivery(severity:
     assert delivery_id(record) != delivery_id(sent)
 
 
-def test_no_id_of_a_delivery_comes_again_after_a_quiet_day_or_once_the_record_is_gone() -> None:
-    """Rounds begin at one again then, and receivers drop what they know."""
+def test_an_id_of_a_delivery_is_never_used_again() -> None:
+    """After a quiet day or the end of a record, rounds begin at one again; receivers drop IDs that they know."""
     notices, ids = Notices(), list[str]()
     for pause_ms in (0, 2 * MINUTE_MS, QUIET_MS + 1, KEEP_MS + 1):
         notices.now_ms += pause_ms
@@ -116,7 +116,7 @@ def test_no_id_of_a_delivery_comes_again_after_a_quiet_day_or_once_the_record_is
     assert len(set(ids)) == 4, ids
 
 
-def test_an_address_that_takes_nothing_takes_no_pause_from_the_others_and_is_given_up_after_a_day() -> None:
+def test_a_failing_address_is_given_up_after_a_day_and_does_not_delay_others() -> None:
     notices, sent, given_up = Notices(), list[int](), list[int]()
     for minute in range(26 * 60):
         record = notices.say()
@@ -130,7 +130,7 @@ def test_an_address_that_takes_nothing_takes_no_pause_from_the_others_and_is_giv
     assert given_up[0] == 24 * 60 + 1
 
 
-def test_what_is_acknowledged_is_counted_and_not_sent_until_it_is_worse_or_was_quiet_for_a_day() -> None:
+def test_an_acknowledged_notice_is_sent_again_only_when_worse_or_after_a_quiet_day() -> None:
     for worse, pause_ms in ((SEVERITY_CRITICAL, MINUTE_MS), (SEVERITY_ERROR, QUIET_MS + MINUTE_MS)):
         notices = Notices()
         notices.acknowledge(notices.say(cause="fuse"))
@@ -145,7 +145,7 @@ def test_what_is_acknowledged_is_counted_and_not_sent_until_it_is_worse_or_was_q
         assert list(record.pending) == [*BOTH]
 
 
-def test_an_address_gets_critical_ones_first_and_then_the_oldest() -> None:
+def test_an_address_gets_critical_notices_first_and_then_the_oldest() -> None:
     notices, order = Notices(), list[str]()
     for text, severity in (("old", SEVERITY_ERROR), ("new", SEVERITY_ERROR), ("fuse", SEVERITY_CRITICAL)):
         notices.say(text, severity)
@@ -157,7 +157,7 @@ def test_an_address_gets_critical_ones_first_and_then_the_oldest() -> None:
     assert all(list(one.pending) == ["b@x"] for one in notices.all)
 
 
-def test_a_delivery_that_was_under_way_does_not_take_the_place_of_a_newer_round() -> None:
+def test_a_late_delivery_does_not_complete_a_newer_round() -> None:
     notices = Notices()
     sent = notices.say(severity=SEVERITY_CRITICAL, to=["a@x"])
     notices.deliver(sent)
@@ -166,7 +166,7 @@ def test_a_delivery_that_was_under_way_does_not_take_the_place_of_a_newer_round(
     assert list(notices.all[0].pending) == ["a@x"]
 
 
-def test_a_problem_shows_until_its_address_is_served_again() -> None:
+def test_the_problem_of_an_address_is_shown_until_a_delivery_succeeds() -> None:
     notices = Notices()
     record = notices.say()
     take_delivery(notices.book, record, "b@x", "no answer", over=False)
@@ -176,14 +176,14 @@ def test_a_problem_shows_until_its_address_is_served_again() -> None:
     assert not notices.all[0].problem
 
 
-def test_a_day_without_delivery_is_the_bound() -> None:
+def test_a_notice_is_undeliverable_after_a_day_without_delivery() -> None:
     notices = Notices()
     record = notices.say()
     assert not undeliverable([record], notices.now_ms + GIVE_UP_MS)
     assert undeliverable([record], notices.now_ms + GIVE_UP_MS + 1) == [record]
 
 
-def test_old_ones_go_and_beyond_the_bound_the_oldest_that_are_not_critical() -> None:
+def test_old_notices_are_removed_and_over_the_limit_the_oldest_not_critical() -> None:
     notices = Notices()
     notices.acknowledge(notices.say("known"))
     notices.say("open")

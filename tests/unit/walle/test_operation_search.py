@@ -55,7 +55,7 @@ CONFIRMED = (CmsAnswer(VERDICT_OK), CmsAnswer(VERDICT_IN_PROCESS))
 
 
 class State(NamedTuple):
-    """The host as stored, its fuse, and the tasks that the CMS's hold."""
+    """The host as stored, its fuse, and the tasks that the CMSs hold."""
 
     host: bytes
     is_off: bool
@@ -84,7 +84,7 @@ def state_of(book: DictBook, before: State, tasks: frozenset[str]) -> State:
 
 
 def _forget_what_matters_no_more(operation: Operation) -> None:
-    """Fewer states: words, and verdicts of tasks once the work has begun or is over."""
+    """Clear what no longer matters, for fewer states: messages, and verdicts once the work has begun or is over."""
     operation.ClearField("message")
     is_asking = operation.stage in (STAGE_REQUESTED, STAGE_APPROVAL, STAGE_CONFIRMING)
     for task in operation.task:
@@ -95,7 +95,7 @@ def _forget_what_matters_no_more(operation: Operation) -> None:
 
 
 def after_effect(state: State, effect: Effect, answer: CmsAnswer | None, *, crash: bool) -> State:
-    """One call of a CMS; after a crash the CMS did it and we did not hear."""
+    """The state after one call of a CMS; with `crash`, the CMS has done it and we have not heard."""
     tasks = state.tasks
     if effect.do is Do.CREATE:
         tasks |= {effect.task.id}
@@ -183,13 +183,13 @@ def reachable() -> frozenset[State]:
 
 
 @pytest.mark.long
-def test_the_search_sees_every_row_of_the_table_that_automation_can_take() -> None:
+def test_the_search_reaches_every_stage_that_automation_can_take() -> None:
     stages = {state.read().operation.stage for state in reachable()}
     assert stages == set(Stage.values())
 
 
 @pytest.mark.long
-def test_work_begins_only_with_the_ok_of_every_cms_confirmed_where_it_can_be() -> None:
+def test_work_begins_only_with_the_ok_of_every_cms_confirmed_if_provisional() -> None:
     for before in reachable():
         for after in following(before):
             operation = before.read().operation
@@ -208,8 +208,8 @@ def test_work_begins_only_while_the_fuse_is_in_and_the_check_fails() -> None:
 
 
 @pytest.mark.long
-def test_a_host_in_work_is_never_given_away_between_two_steps() -> None:
-    """Until the end there is a task in each CMS: the new one comes before the old one goes."""
+def test_every_cms_holds_a_task_for_a_host_in_work_between_two_steps_too() -> None:
+    """The new task is created before the old one is deleted."""
     for state in reachable():
         operation = state.read().operation
         if operation.stage in (STAGE_UNSPECIFIED, STAGE_ENDING) or not (
@@ -249,7 +249,7 @@ def test_a_rejected_repair_makes_the_host_dead_once_its_tasks_are_deleted() -> N
     assert all(not state.tasks for state in dead)
 
 
-def test_from_every_state_the_operation_can_end() -> None:
+def test_an_operation_can_end_from_every_state() -> None:
     ended = {state for state in reachable() if not state.read().HasField("operation")}
     leading: dict[State, set[State]] = {}
     for state in reachable():
@@ -271,6 +271,6 @@ def test_running_work_is_never_cancelled() -> None:
     }
 
 
-def test_every_row_of_the_table_leads_to_where_it_says() -> None:
+def test_advance_follows_every_row_of_the_table() -> None:
     for (stage, event), (wanted, _) in STAGES.items():
         assert advance(Operation(stage=stage), event, NOW_MS).stage == wanted

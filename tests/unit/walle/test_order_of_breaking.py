@@ -61,7 +61,7 @@ class Broken:
         return hosts_ahead(self.host(name), hosts, project, self.world.incidents, NOW_MS, 0)
 
     def consider_last(self) -> None:
-        """What a reconcile of the host that broke last does."""
+        """Do what a reconcile of the host that broke last does."""
         for name in [*self.ahead(self.names[-1]), self.names[-1]]:
             consider(self.book, name, self.world, at())
 
@@ -97,7 +97,7 @@ def test_of_eleven_under_a_limit_of_ten_the_first_ten_are_repaired() -> None:
 
 
 @pytest.mark.parametrize("by_person", [True, False])
-def test_what_was_covered_begins_after_a_trip_but_not_after_a_person_switched_off(by_person: bool) -> None:
+def test_covered_repairs_begin_after_a_trip_but_not_after_a_person_switched_off(by_person: bool) -> None:
     broken = Broken(1)
     broken.consider_last()
     broken.approve("h00")
@@ -136,7 +136,7 @@ def test_a_credit_whose_operation_began_is_spent() -> None:
     assert broken.fuse.credit[0].left == 2
 
 
-def test_only_those_that_wait_for_the_same_limit_come_first() -> None:
+def test_only_hosts_that_wait_for_the_same_limit_come_first() -> None:
     broken = Broken(3)
     other = broken.host("h00")
     other.check[0].name = "UNREACHABLE"

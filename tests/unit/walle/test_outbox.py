@@ -60,7 +60,7 @@ def notices(first: int, end: int) -> list[Notice]:
 
 
 @pytest.mark.parametrize("fails", [False, True])
-async def test_what_comes_while_others_are_stored_drops_none_of_them(
+async def test_notices_that_come_while_others_are_stored_do_not_drop_them(
     outbox: Outbox, storing: Storing, fails: bool
 ) -> None:
     outbox.send(notices(0, 1_000))

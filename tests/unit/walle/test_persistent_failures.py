@@ -62,7 +62,7 @@ def works(seen: WorkProgress = WorkProgress.DONE, **failures: Exception) -> Call
 
 
 class Waits(NamedTuple):
-    """A failure that is waited out: at most so many tries of each call but polls, notices and writes."""
+    """A failure that is waited out, with limits on each kind of call except polls, on notices and on writes."""
 
     arrange: Callable[[OneDay], None]
     calls: int
@@ -93,7 +93,7 @@ WAITS = {
 @pytest.mark.long
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("case", WAITS)
-def test_what_fails_for_a_day_is_tried_with_growing_pauses_and_said_once(case: str) -> None:
+def test_a_failure_of_a_day_is_retried_with_growing_pauses_and_reported_once(case: str) -> None:
     arrange, calls, notices, writes, check = WAITS[case]
     day = OneDay(check)
     arrange(day)
@@ -107,7 +107,7 @@ def test_what_fails_for_a_day_is_tried_with_growing_pauses_and_said_once(case: s
     assert day.host.status == HOST_STATUS_READY
 
 
-def test_a_rejected_dry_run_is_tried_again_within_a_minute_and_no_sooner_than_half_of_one() -> None:
+def test_a_rejected_dry_run_is_retried_after_half_a_minute_to_a_minute() -> None:
     day = OneDay()
     says(*ONE_CMS, dry_run=REJECTED)(day)
     day.live(until=lambda: day.calls["dry_run"] == 2)
@@ -118,7 +118,7 @@ def test_a_rejected_dry_run_is_tried_again_within_a_minute_and_no_sooner_than_ha
     assert day.writes == 3  # begun, rejected, over; the second time nothing is stored
 
 
-def test_once_a_dry_run_is_not_rejected_any_more_the_repair_begins() -> None:
+def test_a_repair_begins_once_its_dry_run_is_no_longer_rejected() -> None:
     day = OneDay()
     says(*ONE_CMS, dry_run=REJECTED)(day)
     day.live(until=lambda: day.calls["dry_run"] == 8)
@@ -128,7 +128,7 @@ def test_once_a_dry_run_is_not_rejected_any_more_the_repair_begins() -> None:
     assert [notice.text for notice in day.notices] == ["h1: reboot: a dry run was rejected: http://a: not today"]
 
 
-def test_a_process_that_takes_over_asks_a_cms_that_rejects_once_and_says_nothing_again() -> None:
+def test_a_process_that_takes_over_asks_a_rejecting_cms_once_and_reports_nothing_again() -> None:
     day = OneDay()
     says(*ONE_CMS, dry_run=REJECTED)(day)
     day.live(longest_ms=PAUSE_MS[1])
@@ -168,7 +168,7 @@ ENDS = {
 
 
 @pytest.mark.parametrize("case", ENDS)
-def test_work_that_cannot_be_done_gives_way_to_the_next_step_and_at_last_the_host_is_dead(case: str) -> None:
+def test_work_that_cannot_be_done_is_followed_by_the_next_step_and_at_last_the_host_is_dead(case: str) -> None:
     arrange, tries = ENDS[case]
     day = OneDay()
     arrange(day)
@@ -194,8 +194,8 @@ DNS_FIXES = [case for case in WAITS if WAITS[case].check == "dns"]
 
 
 @pytest.mark.parametrize("case", DNS_FIXES)
-def test_a_fix_of_a_record_that_fails_ends_within_half_an_hour_with_a_notice_and_no_cms_is_asked(case: str) -> None:
-    """It is the only step of its check, and takes no machine away: nothing comes after it, and the host is not dead."""
+def test_a_failing_dns_fix_ends_within_half_an_hour_with_a_notice_and_no_cms_is_asked(case: str) -> None:
+    """It is the only step of its check and takes no machine away: no step follows, and the host is not dead."""
     day = OneDay("dns")
     WAITS[case].arrange(day)
     day.live(until=lambda: day.host.HasField("dns_operation"))
@@ -211,7 +211,7 @@ def test_a_fix_of_a_record_that_fails_ends_within_half_an_hour_with_a_notice_and
     assert not day.host.HasField("operation")
 
 
-def test_without_an_executor_no_cms_is_asked_and_the_notice_says_how_to_mend_that() -> None:
+def test_without_an_executor_no_cms_is_asked_and_the_notice_says_what_to_configure() -> None:
     day = OneDay()
     day.executor = no_executor
     day.live(until=lambda: day.host.status == HOST_STATUS_DEAD)
@@ -219,7 +219,7 @@ def test_without_an_executor_no_cms_is_asked_and_the_notice_says_how_to_mend_tha
     assert "no executor is configured for" in day.notices[0].text
 
 
-def test_failures_to_prepare_are_counted_though_the_cms_takes_its_ok_back_in_between() -> None:
+def test_failures_to_prepare_add_up_even_if_the_cms_withdraws_its_ok_in_between() -> None:
     day = OneDay()
     works(before=REFUSED)(day)
     day.live(until=lambda: day.calls["before"] == 2)
@@ -230,7 +230,7 @@ def test_failures_to_prepare_are_counted_though_the_cms_takes_its_ok_back_in_bet
     assert day.calls["before"] == 3
 
 
-def test_while_a_confirmation_pauses_the_ok_is_asked_about_lest_it_lapses() -> None:
+def test_between_tries_to_confirm_an_ok_is_polled_so_that_it_does_not_lapse() -> None:
     day = OneDay()
     says(*BOTH, poll=PROVISIONAL, create=PROVISIONAL, confirm=CmsFailure("HTTP 500"))(day)
     day.live(until=lambda: day.calls["confirm"] == 12)
@@ -240,7 +240,7 @@ def test_while_a_confirmation_pauses_the_ok_is_asked_about_lest_it_lapses() -> N
     assert day.calls["poll"] - polls >= 2 * 10
 
 
-def test_pauses_are_doubled_from_one_minute_to_one_hour_with_chance_in_them() -> None:
+def test_pauses_double_from_one_minute_to_one_hour_with_jitter() -> None:
     backoff, now_ms, pauses = Backoff(random.Random(1)), NOW_MS, []
     for _ in range(12):
         began_ms = now_ms

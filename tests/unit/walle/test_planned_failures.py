@@ -36,7 +36,7 @@ URL = "http://a"
 
 
 class StoredScenarios(Mapping[str, Scenario]):
-    """Those of a book, as the records of a controller are."""
+    """The scenarios of a book, in the form of a controller's records."""
 
     def __init__(self, book: DictBook) -> None:
         self._book = book
@@ -119,7 +119,7 @@ class SwitchWork:
 
 
 @pytest.mark.parametrize("call", ["create", "poll"])
-async def test_a_cms_that_fails_while_planned_work_asks_is_asked_with_pauses_and_the_work_is_forbidden(
+async def test_a_cms_that_fails_when_asked_for_planned_work_is_retried_with_pauses_and_the_work_refused(
     call: str,
 ) -> None:
     work = SwitchWork()
@@ -141,7 +141,7 @@ async def test_a_cms_that_fails_while_the_work_is_done_is_asked_with_pauses() ->
     assert work.calls["poll"] - before <= 12
 
 
-async def test_a_cms_that_deletes_no_task_is_asked_with_pauses_and_the_hosts_are_free_in_the_end() -> None:
+async def test_a_cms_that_fails_to_delete_tasks_is_retried_with_pauses_and_the_hosts_are_released() -> None:
     work = SwitchWork()
     await work.live(2)
     work.cms.says = {"delete": AWAY}
@@ -152,7 +152,7 @@ async def test_a_cms_that_deletes_no_task_is_asked_with_pauses_and_the_hosts_are
     assert not (work.host("h1") or Host()).scenario
 
 
-async def test_work_that_is_over_is_forgotten_once_it_is_old_or_its_author_has_very_much_of_it() -> None:
+async def test_finished_work_is_removed_when_old_or_when_its_author_has_very_much() -> None:
     work = SwitchWork()
     end_scenario(work.book, EndScenarioRequest(scenario="net-7"), "alice", work.now())
     await work.live(30)

@@ -34,7 +34,7 @@ def big_project() -> DictBook:
         UpdateProjectRequest(set_notifications=True),
     ],
 )
-def test_it_takes_an_update_that_does_not_make_it_larger(order: UpdateProjectRequest) -> None:
+def test_an_oversized_project_takes_updates_that_do_not_make_it_larger(order: UpdateProjectRequest) -> None:
     order.project = "web"
     update_project(big_project(), order, "ada")
 
@@ -46,7 +46,7 @@ def test_it_takes_an_update_that_does_not_make_it_larger(order: UpdateProjectReq
         (UpdateProjectRequest(set_scheme=True, scheme=[LONGER]), "scheme: a check has at most 20 steps"),
     ],
 )
-def test_what_makes_it_larger_is_refused(order: UpdateProjectRequest, why: str) -> None:
+def test_an_update_that_makes_an_oversized_project_larger_is_refused(order: UpdateProjectRequest, why: str) -> None:
     order.project = "web"
     with pytest.raises(Refused, match=why):
         update_project(big_project(), order, "ada")

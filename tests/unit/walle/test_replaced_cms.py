@@ -27,7 +27,7 @@ def replace(day: OneDay, *urls: str) -> None:
 
 
 @pytest.mark.parametrize("can_delete", [True, False])
-def test_a_repair_goes_on_with_the_cms_that_is_left_and_what_cannot_be_deleted_is_listed(can_delete: bool) -> None:
+def test_a_repair_goes_on_with_the_remaining_cms_and_lists_tasks_that_cannot_be_deleted(can_delete: bool) -> None:
     day = OneDay()
     waiting(day)
     replace(day, KEPT)
@@ -45,7 +45,7 @@ def test_a_repair_goes_on_with_the_cms_that_is_left_and_what_cannot_be_deleted_i
     assert bool(day.cms[GONE].tasks_) is not can_delete
 
 
-def test_asks_move_to_the_new_cms_with_an_id_of_its_own() -> None:
+def test_a_replaced_cms_makes_tasks_move_to_the_new_one_under_new_ids() -> None:
     day = OneDay()
     waiting(day)
     replace(day, "http://a", "http://c")

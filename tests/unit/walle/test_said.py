@@ -28,7 +28,7 @@ def test_a_rejected_task_names_the_cms_and_its_message_in_the_history_the_notice
     assert day.host.status_reason == f"reboot: {said}"
 
 
-def test_who_stops_everything_has_a_waiting_repair_cancelled_and_its_approval_returned() -> None:
+def test_stopping_everything_cancels_a_waiting_repair_and_returns_its_approval() -> None:
     day = OneDay()
     day.cms[URLS[1]].says = {"create": BUSY, "poll": BUSY}
     day.live(until=lambda: bool(day.cms[URLS[0]].tasks_) and day.host.operation.stage == STAGE_APPROVAL)
@@ -41,7 +41,7 @@ def test_who_stops_everything_has_a_waiting_repair_cancelled_and_its_approval_re
     assert "stopped by alice: all is red" in day.host.history[0].message
 
 
-def test_who_stops_everything_has_approvals_of_an_ordered_operation_returned_and_it_goes_on_afterwards() -> None:
+def test_stopping_everything_returns_approvals_of_an_ordered_operation_that_continues_afterwards() -> None:
     day = OneDay()
     host = day.host
     del host.check[:]

@@ -66,14 +66,14 @@ def reachable() -> dict[ScenarioStage, set[ScenarioStage]]:
     return leads
 
 
-def test_every_stage_can_be_reached_and_every_way_ends() -> None:
+def test_every_stage_can_be_reached_and_only_final_stages_lead_nowhere() -> None:
     leads = reachable()
     assert set(leads) == set(ScenarioStage.values()) - {SCENARIO_STAGE_UNSPECIFIED}
     assert all(not leads[stage] for stage in OVER)
     assert all(leads[stage] for stage in set(leads) - OVER)
 
 
-def test_no_scenario_is_over_before_everything_was_given_back() -> None:
+def test_a_scenario_ends_only_after_everything_was_given_back() -> None:
     for stage, after in reachable().items():
         if after & OVER:
             assert stage == SCENARIO_STAGE_RETURNING
@@ -86,13 +86,13 @@ def test_the_work_begins_only_after_a_confirmation() -> None:
     }
 
 
-def test_it_can_be_stopped_at_every_step_before_it_is_given_back() -> None:
+def test_a_scenario_can_be_stopped_at_every_stage_before_it_is_given_back() -> None:
     stoppable = {stage for stage, event in TABLE if event is ScenarioEvent.CANCEL}
     stages = (SCENARIO_STAGE_ASKING, SCENARIO_STAGE_CONFIRMING, SCENARIO_STAGE_WORKING, SCENARIO_STAGE_PAUSED)
     assert stoppable == set(stages)
 
 
-def test_after_thirty_minutes_without_everybodys_leave_the_work_is_forbidden() -> None:
+def test_after_thirty_minutes_without_all_approvals_the_work_is_refused() -> None:
     scenario = a_scenario(SCENARIO_STAGE_ASKING, Task(id="t", created=True, verdict=VERDICT_IN_PROCESS))
     assert event_now(scenario, NOW_MS + ASK_MS - 1) is None
     assert event_now(scenario, NOW_MS + ASK_MS) is ScenarioEvent.TOO_LATE
@@ -111,7 +111,7 @@ HOUR_MS = 3_600_000
         (25, [], 0.5),  # nothing would heal them for a day
     ],
 )
-def test_the_thirty_minutes_begin_when_the_calendar_opens(
+def test_the_thirty_minutes_begin_when_the_calendar_of_a_cms_opens(
     opens_h: float, others: list[Verdict], forbidden_h: float
 ) -> None:
     waits = Task(id="t", created=True, verdict=VERDICT_IN_PROCESS, opens_ms=NOW_MS + int(opens_h * HOUR_MS))
@@ -122,20 +122,20 @@ def test_the_thirty_minutes_begin_when_the_calendar_opens(
     assert event_now(scenario, at_ms) is ScenarioEvent.TOO_LATE
 
 
-def test_once_the_calendar_has_opened_its_oks_are_waited_for() -> None:
+def test_after_a_calendar_has_opened_other_oks_are_waited_for() -> None:
     opened = Task(id="t", created=True, verdict=VERDICT_OK, opens_ms=NOW_MS + 3 * HOUR_MS)
     other = Task(id="o", created=True, verdict=VERDICT_IN_PROCESS)
     assert event_now(a_scenario(SCENARIO_STAGE_ASKING, opened, other), NOW_MS + 3 * HOUR_MS + ASK_MS - 1) is None
 
 
-def test_a_cms_that_lost_a_task_while_its_calendar_is_closed_ends_nothing() -> None:
+def test_a_cms_that_loses_a_task_while_its_calendar_is_closed_does_not_end_the_wait() -> None:
     waits = Task(id="t", created=True, verdict=VERDICT_IN_PROCESS, opens_ms=NOW_MS + 3 * HOUR_MS)
     scenario = a_scenario(SCENARIO_STAGE_ASKING, task_after_loss(waits))
     assert event_now(scenario, NOW_MS + 2 * HOUR_MS) is None
     assert event_now(scenario, NOW_MS + 3 * HOUR_MS + ASK_MS) is ScenarioEvent.TOO_LATE
 
 
-def test_when_a_calendar_opens_is_stored_once_and_is_now_when_its_windows_are_changed() -> None:
+def test_the_time_when_a_calendar_opens_is_stored_once_and_is_now_after_an_early_opening() -> None:
     def answer(task: Task, opens_in_s: int, now_ms: int) -> Task:
         return task_after_answer(task, VERDICT_IN_PROCESS, "", now_ms, provisional=False, opens_in_s=opens_in_s)
 
@@ -147,7 +147,7 @@ def test_when_a_calendar_opens_is_stored_once_and_is_now_when_its_windows_are_ch
     assert answer(first, 3600, NOW_MS).opens_ms == NOW_MS + HOUR_MS
 
 
-def test_an_ok_that_is_withdrawn_gives_no_more_time() -> None:
+def test_a_withdrawn_ok_gives_no_more_time() -> None:
     scenario = advance(a_scenario(), ScenarioEvent.ALL_OK, NOW_MS + 1000)
     assert advance(scenario, ScenarioEvent.WITHDRAWN, NOW_MS + 2000).since_ms == NOW_MS
 
@@ -159,8 +159,8 @@ def test_an_hour_after_the_confirmation_the_hosts_go_back() -> None:
     assert advance(scenario, ScenarioEvent.HOUR_OVER, NOW_MS).ending == SCENARIO_STAGE_FINISHED
 
 
-def test_hosts_do_not_wait_for_a_cms_that_does_not_delete_their_tasks() -> None:
-    """The garbage collector deletes them later: the scenario must not hold on to them."""
+def test_hosts_are_released_even_if_a_cms_does_not_delete_their_tasks() -> None:
+    """The garbage collector deletes the tasks later; the scenario must not keep them."""
     book, scenario = DictBook(), a_scenario(SCENARIO_STAGE_RETURNING, Task(id="t", cms="http://a", created=True))
     scenario.ending, scenario.kind = SCENARIO_STAGE_FINISHED, SCENARIO_KIND_SWITCH_MAINTENANCE
     host = a_host("h1")
@@ -177,7 +177,7 @@ def test_hosts_do_not_wait_for_a_cms_that_does_not_delete_their_tasks() -> None:
     assert not (book.get(HOST, "h1") or Host()).scenario
 
 
-def test_one_rejection_ends_it() -> None:
+def test_one_rejection_ends_a_scenario() -> None:
     tasks = (Task(id="a", created=True, verdict=VERDICT_OK), Task(id="b", created=True, verdict=VERDICT_REJECTED))
     assert event_now(a_scenario(SCENARIO_STAGE_ASKING, *tasks), NOW_MS) is ScenarioEvent.REJECTED
 
@@ -185,12 +185,12 @@ def test_one_rejection_ends_it() -> None:
 @pytest.mark.parametrize(
     "host", [a_host("h1", state=HOST_STATE_MAINTENANCE), a_host("h1", status=HOST_STATUS_DEAD)], ids=["busy", "dead"]
 )
-def test_hosts_that_are_not_assigned_and_ready_need_nobodys_leave(host: Host) -> None:
+def test_hosts_that_are_not_assigned_and_ready_need_no_approval(host: Host) -> None:
     project = a_project(Cms(url="http://a", version="v1.4"))
     assert not scenario_host("i", a_scenario(), host, project, 0).task
 
 
-def test_cms_that_do_not_know_it_are_agreed_with_by_hand_the_default_one_too() -> None:
+def test_approval_by_hand_is_needed_from_older_cmss_and_the_default_one() -> None:
     project = a_project(Cms(url="default", version="v1.0"), Cms(url="http://a", version="v1.4"))
     wanted = scenario_host("i", a_scenario(), a_host("h1"), project, 3)
     assert [task.cms for task in wanted.task] == ["http://a"]

@@ -27,7 +27,7 @@ def panel() -> Panel:
     return Panel()
 
 
-def test_healing_and_dns_are_two_automations_managed_apart(panel: Panel) -> None:
+def test_healing_and_dns_are_separate_automations(panel: Panel) -> None:
     panel.trip_dns()
     assert panel.is_off(Automation.DNS)
     assert panel.reboot("h1")
@@ -57,7 +57,7 @@ def test_limits_exist_in_the_project_and_in_all_of_walle() -> None:
     assert not panel.is_off(Automation.HEALING)  # the project's own switch is on
 
 
-def test_a_limit_bounds_the_firings_of_one_check() -> None:
+def test_a_limit_of_a_check_bounds_only_its_own_firings() -> None:
     panel = Panel(limits={"ssh": ["1d:1"]})
     assert panel.reboot("h1", check="ssh")
     assert panel.reboot("h2", check="UNREACHABLE")
@@ -85,13 +85,13 @@ def test_dns_is_limited_by_the_hosts_whose_records_were_fixed() -> None:
     assert not panel.fix_dns("h3")
 
 
-def test_hosts_that_went_dead_have_a_limit_of_their_own() -> None:
+def test_hosts_that_become_dead_have_a_limit_of_their_own() -> None:
     panel = Panel(limits={DEAD: ["1d:2"]})
     assert [panel.die(f"h{i}") for i in range(3)] == [True, True, False]
     assert panel.is_off(Automation.HEALING)
 
 
-def test_several_pairs_of_period_and_count_are_checked_each() -> None:
+def test_each_of_several_pairs_of_period_and_count_is_checked() -> None:
     panel = Panel(limits={"UNREACHABLE": ["2h:2", "1d:3"]})
     assert panel.reboot("h1")
     assert panel.reboot("h2")
@@ -110,7 +110,7 @@ def test_periods_are_a_number_and_s_m_h_or_d(text: str, seconds: int) -> None:
 @pytest.mark.parametrize(
     "text", ["1d", "1w:5", "d:5", "1d:", "1d:-1", "0s:5", "1.5h:3", " 1d:5", "1d:1001", "1d:٣", "91d:1"]
 )
-def test_what_is_no_pair_is_refused_with_an_example(text: str) -> None:
+def test_a_malformed_pair_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(BadLimit, match=r"for example 2h|1d:10"):
         parse_pair(text)
 
@@ -149,7 +149,7 @@ def test_hosts_in_maintenance_and_probation_use_no_limits(state: int) -> None:
     assert sum(panel.reboot(f"a{i}") for i in range(11)) == 10
 
 
-def test_probation_hosts_are_healed_all_at_once_if_the_automation_is_on_and_none_if_it_is_off(panel: Panel) -> None:
+def test_probation_hosts_are_healed_without_a_limit_while_the_automation_is_on(panel: Panel) -> None:
     assert all(panel.reboot(f"h{i}", state=HOST_STATE_PROBATION) for i in range(1000))
     panel.trip_healing()
     assert not panel.reboot("h1001", state=HOST_STATE_PROBATION)
@@ -161,7 +161,7 @@ def test_by_default_ten_firings_of_each_check_pass_in_a_day(panel: Panel) -> Non
     assert not panel.reboot("the-eleventh")
 
 
-def test_the_window_does_not_hold_its_beginning(panel: Panel) -> None:
+def test_the_window_of_a_limit_excludes_its_beginning(panel: Panel) -> None:
     assert all(panel.reboot(f"h{i}") for i in range(10))
     panel.advance(DAY - 1)
     before = Panel.like(panel)
@@ -170,13 +170,13 @@ def test_the_window_does_not_hold_its_beginning(panel: Panel) -> None:
     assert panel.reboot("h10")
 
 
-def test_switching_on_sets_the_counters_back(panel: Panel) -> None:
+def test_switching_on_resets_the_counters(panel: Panel) -> None:
     panel.trip_healing()
     panel.switch_on()
     assert sum(panel.reboot(f"again{i}") for i in range(11)) == 10
 
 
-def test_switching_on_what_is_on_sets_nothing_back(panel: Panel) -> None:
+def test_switching_on_an_automation_that_is_on_resets_no_counter(panel: Panel) -> None:
     for i in range(10):
         panel.reboot(f"h{i}")
         panel.switch_on()
@@ -191,7 +191,7 @@ def test_switching_healing_on_leaves_the_counters_of_dns() -> None:
     assert not panel.fix_dns("h2")
 
 
-def test_who_switched_on_and_why_and_what_that_set_back_is_recorded(panel: Panel) -> None:
+def test_switching_on_records_who_why_and_what_was_reset(panel: Panel) -> None:
     panel.trip_healing()
     panel.switch_on(by="alice", reason="rack 7 has power again")
     newest, tripped = panel.project.switching
@@ -205,7 +205,7 @@ def test_who_switched_on_and_why_and_what_that_set_back_is_recorded(panel: Panel
     assert "UNREACHABLE 1d:10" in tripped.reason
 
 
-def test_credits_let_more_through_than_the_limit_for_their_time(panel: Panel) -> None:
+def test_during_their_time_credits_let_more_through_than_the_limit(panel: Panel) -> None:
     """projects automation enable --credit-time 1h --unreachable 100 --ssh 100"""
     panel.trip_healing()
     panel.switch_on(credits_={"UNREACHABLE": 100, "ssh": 100}, credit_s=HOUR)
@@ -244,14 +244,14 @@ def test_credits_never_lift_a_global_limit() -> None:
     assert panel.project.credit[0].left == 95  # what the global limit refused cost nothing
 
 
-def test_work_under_way_is_not_counted_only_what_begins(panel: Panel) -> None:
-    """A few redeploys a day that never end do not trip: how many run at a time is the CMS's business."""
+def test_limits_count_work_that_begins_and_not_work_under_way(panel: Panel) -> None:
+    """A few redeploys a day that never end do not trip the fuse: how many run at a time is up to the CMS."""
     for day in range(30):
         assert all(panel.reboot(f"day{day}-{i}") for i in range(5))
         panel.advance(DAY)
 
 
-def test_a_wrong_wall_clock_sets_no_counter_back(panel: Panel) -> None:
+def test_a_wrong_wall_clock_resets_no_counter(panel: Panel) -> None:
     assert all(panel.reboot(f"h{i}") for i in range(10))
     panel.wall_jumps(30 * DAY)
     assert not panel.reboot("h10")

@@ -30,7 +30,7 @@ Patch = pytest.MonkeyPatch
 
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
-    """The search remembers what it found, with the bug or without."""
+    """Clear the caches of the search, which hold results with or without the bug."""
     search.following.cache_clear()
     search.reachable.cache_clear()
     yield
@@ -147,12 +147,12 @@ def play_the_limits() -> None:
 
 
 def play_the_switching() -> None:
-    limits.test_switching_on_what_is_on_sets_nothing_back(Panel())
+    limits.test_switching_on_an_automation_that_is_on_resets_no_counter(Panel())
 
 
 def play_the_search() -> None:
     search.test_work_begins_only_while_the_fuse_is_in_and_the_check_fails()
-    search.test_a_host_in_work_is_never_given_away_between_two_steps()
+    search.test_every_cms_holds_a_task_for_a_host_in_work_between_two_steps_too()
 
 
 def play_the_deaths() -> None:

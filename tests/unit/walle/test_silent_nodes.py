@@ -25,7 +25,7 @@ async def failing(simulation: Simulation, registry: Registry) -> dict[str, bool]
 
 
 @in_virtual_time
-async def test_a_node_that_dies_is_unreachable_though_an_instance_on_it_was_never_ready() -> None:
+async def test_a_dead_node_is_unreachable_even_if_an_instance_on_it_was_never_ready() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await simulation.add_agents(2, nodes=2)

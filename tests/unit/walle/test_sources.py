@@ -42,7 +42,7 @@ def test_a_resolved_alert_ends_the_check() -> None:
     assert not report.check[0].failing
 
 
-def test_an_alert_about_no_host_is_answered_not_refused() -> None:
+def test_an_alert_without_a_host_is_reported_and_not_refused() -> None:
     reports_, nameless = checks_of([Alert(status="firing", labels={"alertname": "EtcdSlow"})])
     assert reports_ == []
     assert nameless == ["an alert without a host: {'alertname': 'EtcdSlow'}"]
@@ -52,7 +52,7 @@ TRUE, FALSE, UNKNOWN = CONDITION_STATUS_TRUE, CONDITION_STATUS_FALSE, CONDITION_
 
 
 def an_agent(node: str, status: int, reason: str = "") -> Instance:
-    """An instance there, and what HQ says of its agent."""
+    """An instance on `node`, with what HQ says of its agent."""
     instance = Instance()
     instance.spec.node_name = node
     instance.status.agent.CopyFrom(Condition(status=status, reason=reason))  # type: ignore[arg-type]
@@ -90,7 +90,7 @@ OLDER_HQ = Instance(spec=InstanceSpec(node_name="n1"))
         "an HQ that does not say",
     ],
 )
-def test_a_node_is_unreachable_once_an_agent_fell_silent_and_no_other_is_heard(
+def test_a_node_is_unreachable_if_an_agent_is_silent_and_no_other_is_heard(
     agents: list[Instance], is_failing: bool | None
 ) -> None:
     found = {one.host: one.check[0].failing for one in reports([*agents, an_agent("n2", TRUE)])}
@@ -98,7 +98,7 @@ def test_a_node_is_unreachable_once_an_agent_fell_silent_and_no_other_is_heard(
     assert found["n2"] is False
 
 
-def test_a_node_under_planned_work_is_not_unreachable_but_may_be_heard() -> None:
+def test_a_node_under_planned_work_may_be_reachable_but_never_unreachable() -> None:
     agents = [SILENT, an_agent("n2", TRUE)]
     assert {one.host: one.check[0].failing for one in reports(agents, {"n1", "n2"})} == {"n2": False}
 
@@ -113,7 +113,7 @@ def test_a_node_under_planned_work_is_not_unreachable_but_may_be_heard() -> None
         (Source(), GuardState(), ""),
     ],
 )
-def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guard: GuardState, why: str) -> None:
+def test_silence_is_not_believed_while_hq_may_be_the_cause(source: Source, guard: GuardState, why: str) -> None:
     assert why in why_not_believed([source], guard)
     assert bool(why) == bool(why_not_believed([source], guard))
 
@@ -184,7 +184,7 @@ def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guar
         ("automation: {}\nautomation: {}", "duplicate key"),
     ],
 )
-def test_what_is_wrong_in_the_file_is_named(tmp_path: Path, text: str, why: str) -> None:
+def test_faults_of_the_file_are_named_with_their_field(tmp_path: Path, text: str, why: str) -> None:
     (tmp_path / "walle.yaml").write_text(text)
     with pytest.raises(BadConfig, match=why):
         load(tmp_path / "walle.yaml")

@@ -45,7 +45,7 @@ def read(panel: Panel, state: State, host: str) -> Reading:
 
 
 def store(state: State, process: int, *, compared: bool) -> State:
-    """One transaction: refused if what was read has changed since."""
+    """One transaction, which with `compared` is refused if what was read has changed since."""
     hand = state.hands[process]
     assert hand is not None
     hands = tuple(None if i == process else h for i, h in enumerate(state.hands))
@@ -90,5 +90,5 @@ def test_two_processes_never_allow_more_than_the_global_limit() -> None:
 
 
 @pytest.mark.long
-def test_the_search_finds_the_bug_of_a_store_that_does_not_compare() -> None:
+def test_the_search_finds_the_bug_if_transactions_do_not_compare() -> None:
     assert most_allowed(Panel(limits={"UNREACHABLE": [f"1d:{LIMIT}"]}), compared=False) > LIMIT

@@ -79,7 +79,7 @@ STEP_MS = 60_000
 
 
 class MassReboot:
-    """Ten hosts, some at a time, a look every minute."""
+    """A mass reboot of ten hosts, `at_once` at a time, with a look every minute."""
 
     def __init__(
         self,
@@ -122,7 +122,7 @@ class MassReboot:
                     move(self.book, host, OperationEvent.TASKS_DELETED, at(self.now_ms))
 
     def look(self, hq: HqView | None = None) -> None:
-        """As Wall-E does it: in several transactions."""
+        """Take the decisions as Wall-E does, in several transactions."""
 
         def held() -> list[str]:
             return [name for name in NAMES if self.host(name).scenario == "kernel"]
@@ -132,7 +132,7 @@ class MassReboot:
             self.notices += decision(self.book)
 
     def done(self, name: str, *, is_heard: bool = True) -> None:
-        """The machine was rebooted, and somebody reports it."""
+        """Complete the reboot of a host; with `is_heard`, it reports again."""
         host = self.host(name)
         host.operation.stage, host.operation.since_ms = STAGE_VERIFYING, self.now_ms
         host.operation.intent.executor = "bmc"
@@ -141,7 +141,7 @@ class MassReboot:
             take_checks(self.book, HostChecks(host=name, boot_id=f"boot {self.now_ms}"), at(self.now_ms))
 
     def end(self, name: str, outcome: Outcome, message: str) -> None:
-        """The operation of a host is over without its work."""
+        """End the operation of a host with this outcome, without its work."""
         host = self.host(name)
         host.operation.outcome, host.operation.message = outcome, message
         self.book.put(HOST, name, finish(host, at(self.now_ms)))
@@ -157,7 +157,7 @@ class MassReboot:
         self.book.put(HOST, name, host)
 
     def reboot_all(self, *bad: str) -> None:
-        """Until it is over, or an hour has passed; some hosts do not come back."""
+        """Run until the mass reboot is over or two hours have passed; the hosts in `bad` do not come back."""
         for _ in range(120):
             self.step()
             for name in self.begun():
@@ -183,14 +183,14 @@ def test_a_mass_reboot_after_which_every_host_fails_stops_at_the_first_wave_and_
     assert "walle scenarios continue kernel | walle scenarios retry kernel | walle scenarios cancel" in notice.text
 
 
-def test_a_mass_reboot_goes_on_while_hosts_come_back_and_stops_at_the_first_that_does_not() -> None:
+def test_a_mass_reboot_goes_on_while_hosts_come_back_and_stops_at_the_first_failure() -> None:
     work = MassReboot()
     work.reboot_all("h5")
     assert work.begun() == NAMES[:6]
     assert work.outcomes() == [OUTCOME_DONE] * 5 + [OUTCOME_FAILED] + [OUTCOME_UNSPECIFIED] * 4
 
 
-def test_when_the_last_host_fails_it_is_done_and_says_so() -> None:
+def test_a_mass_reboot_whose_last_host_fails_is_done_and_names_it() -> None:
     work = MassReboot()
     work.reboot_all("h9")
     assert work.scenario.stage == SCENARIO_STAGE_FINISHED
@@ -198,7 +198,7 @@ def test_when_the_last_host_fails_it_is_done_and_says_so() -> None:
     assert not any(work.host(name).scenario for name in NAMES), "automation has all of them again"
 
 
-def test_when_all_hosts_are_back_nothing_failed() -> None:
+def test_a_mass_reboot_after_which_all_hosts_are_back_has_no_failures() -> None:
     work = MassReboot(at_once=4)
     work.reboot_all()
     assert (work.scenario.stage, work.scenario.message) == (SCENARIO_STAGE_FINISHED, "done; failed: none")
@@ -246,7 +246,7 @@ def test_a_host_that_came_back_and_fails_again_within_the_deadline_stops_the_nex
     assert "1 of 2 failed: h0 (UNREACHABLE fails); 1 of 10 back, 0 in work, 8 not begun" in work.scenario.message
 
 
-def test_what_fails_long_after_a_reboot_is_not_its_fault() -> None:
+def test_a_failure_long_after_a_reboot_is_not_blamed_on_it() -> None:
     work = MassReboot(at_once=1)
     work.step()
     work.done("h0")
@@ -258,7 +258,7 @@ def test_what_fails_long_after_a_reboot_is_not_its_fault() -> None:
 
 
 @pytest.mark.parametrize("outcome", [OUTCOME_REJECTED, OUTCOME_CANCELLED])
-def test_a_host_that_a_cms_did_not_give_is_listed_as_not_done_and_stops_nothing(outcome: Outcome) -> None:
+def test_a_host_refused_by_a_cms_is_listed_as_not_done_and_stops_nothing(outcome: Outcome) -> None:
     work = MassReboot(names=NAMES[:4])
     work.step()
     work.end("h0", outcome, "a CMS rejected the task")
@@ -266,7 +266,7 @@ def test_a_host_that_a_cms_did_not_give_is_listed_as_not_done_and_stops_nothing(
     assert work.scenario.message == "done; failed: none; not done: h0 (a CMS rejected the task)"
 
 
-def test_a_host_whose_reboot_failed_stops_it() -> None:
+def test_a_host_whose_reboot_failed_stops_the_mass_reboot() -> None:
     work = MassReboot()
     work.step()
     work.end("h0", OUTCOME_FAILED, "given up: bmc: connection refused")
@@ -275,7 +275,7 @@ def test_a_host_whose_reboot_failed_stops_it() -> None:
     assert "1 of 2 failed: h0 (given up: bmc: connection refused)" in work.scenario.message
 
 
-def test_a_host_that_cannot_be_begun_is_listed_with_the_reason() -> None:
+def test_a_host_whose_reboot_cannot_begin_is_listed_with_the_reason() -> None:
     work = MassReboot(names=NAMES[:4])
     host = work.host("h1")
     host.operation.CopyFrom(Operation(id="other", kind=OPERATION_KIND_REDEPLOY))
@@ -301,7 +301,7 @@ def test_a_host_that_is_dead_or_gone_is_not_back(why: str) -> None:
     assert f"failed: h0 ({why})" in work.scenario.message
 
 
-def test_in_a_rack_that_fails_as_a_whole_no_wave_begins_and_a_person_goes_on() -> None:
+def test_in_a_rack_with_an_incident_no_wave_begins_until_a_person_continues() -> None:
     work = MassReboot()
     others = [a_host(f"x{i}", "ssh", rack="r1") for i in range(20)]
     work.world.incidents.observe(others, NOW_MS)
@@ -327,7 +327,7 @@ def test_while_automation_is_off_no_further_wave_begins(owner: str) -> None:
     assert "limit ssh 1d:10 would be exceeded" in work.scenario.message
 
 
-def test_a_host_is_held_and_its_approval_kept_until_it_is_back() -> None:
+def test_a_host_and_its_approval_are_held_until_it_is_back() -> None:
     work = MassReboot()
     work.step()
     work.done("h0")
@@ -343,7 +343,7 @@ def test_a_host_is_held_and_its_approval_kept_until_it_is_back() -> None:
     assert not work.host("h0").scenario
 
 
-def test_an_approval_of_work_that_nobody_judges_any_more_is_not_kept_for_ever() -> None:
+def test_an_approval_of_work_that_is_never_judged_is_not_kept_for_ever() -> None:
     work = MassReboot()
     work.step()
     work.done("h0")
@@ -353,7 +353,7 @@ def test_an_approval_of_work_that_nobody_judges_any_more_is_not_kept_for_ever() 
     assert work.host("h0").operation.stage == STAGE_ENDING
 
 
-def test_a_host_of_which_nobody_says_anything_is_not_back_unless_that_was_said_to_do() -> None:
+def test_a_host_without_any_report_is_not_back_unless_verification_is_off() -> None:
     for verify, progress in (("", Progress.FAILED), ("none", Progress.BACK)):
         work = MassReboot(verify=verify)
         work.step()
@@ -363,7 +363,7 @@ def test_a_host_of_which_nobody_says_anything_is_not_back_unless_that_was_said_t
         assert {progress_of(one) for one in work.scenario.host[:2]} == {progress}
 
 
-def test_what_was_ready_in_hq_and_is_still_wanted_has_to_be_ready_again() -> None:
+def test_instances_that_were_ready_and_are_still_wanted_must_be_ready_again() -> None:
     work = MassReboot(at_once=1)
     work.step(hq=HqView(ready={"h0": {"web-1", "db-1"}}))
     assert len(work.scenario.host[0].ready_before) == 2
@@ -386,7 +386,7 @@ def test_while_hq_does_not_answer_no_wave_begins_and_no_host_is_back() -> None:
     assert "h0 (HQ does not answer: etcd is away)" in work.scenario.message
 
 
-def test_every_wave_is_judged_by_what_was_ready_before_it() -> None:
+def test_each_wave_is_judged_by_the_instances_ready_before_it() -> None:
     work = MassReboot(at_once=1)
     for name in ("h0", "h1"):
         while name not in work.begun():
@@ -398,20 +398,20 @@ def test_every_wave_is_judged_by_what_was_ready_before_it() -> None:
 
 
 class SilentLocation:
-    """A location of HQ in which nothing is."""
+    """A location of HQ without instances."""
 
     async def find(self, where: object, fields: Sequence[str]) -> AsyncIterator[FindInstancesResponse]:
         yield FindInstancesResponse()
 
 
-async def test_a_host_on_which_nothing_is_ready_was_asked_about_all_the_same() -> None:
+async def test_a_host_without_ready_instances_still_counts_as_asked_about() -> None:
     hq = Hq({"ams": SilentLocation()})  # type: ignore[dict-item]
     view = await hq.view(["h0"], ["h1"])
     assert view is not None
     assert set(view.ready) == {"h0"}
 
 
-def test_a_wave_that_was_about_to_begin_waits_for_hq_and_says_so() -> None:
+def test_a_wave_waits_for_hq_before_it_begins_and_says_so() -> None:
     work = MassReboot(at_once=1)
     work.step(hq=HqView())
     assert not work.begun(), "HQ was not asked about any host"
@@ -422,13 +422,13 @@ def test_a_wave_that_was_about_to_begin_waits_for_hq_and_says_so() -> None:
     assert work.begun() == ["h0"]
 
 
-def test_without_hq_it_says_that_checks_alone_decide() -> None:
+def test_without_hq_a_scenario_says_that_checks_alone_decide() -> None:
     work = MassReboot()
     work.step()
     assert work.scenario.message.endswith("without HQ: judged by checks alone")
 
 
-def test_a_person_pauses_and_goes_on() -> None:
+def test_a_person_pauses_and_continues_a_scenario() -> None:
     work = MassReboot()
     work.step()
     work.steer(STEERING_PAUSE, "lunch")
@@ -441,7 +441,7 @@ def test_a_person_pauses_and_goes_on() -> None:
     assert work.scenario.message == "done; failed: none"
 
 
-def test_who_goes_on_accepts_what_failed_and_gives_these_hosts_back() -> None:
+def test_continuing_accepts_the_failed_hosts_and_gives_them_back() -> None:
     work = MassReboot()
     work.reboot_all("h0")
     work.steer(STEERING_CONTINUE)
@@ -452,7 +452,7 @@ def test_who_goes_on_accepts_what_failed_and_gives_these_hosts_back() -> None:
     assert work.scenario.message == "done; failed: h0 (UNREACHABLE fails)"
 
 
-def test_who_tries_again_has_the_failed_hosts_rebooted_first() -> None:
+def test_retrying_reboots_the_failed_hosts_first() -> None:
     work = MassReboot(at_once=1)
     work.reboot_all("h0")
     work.steer(STEERING_RETRY)
@@ -462,7 +462,7 @@ def test_who_tries_again_has_the_failed_hosts_rebooted_first() -> None:
     assert sum(one.kind == OPERATION_KIND_REBOOT for one in work.host("h0").history) == 2
 
 
-def test_who_ends_it_gives_all_hosts_back() -> None:
+def test_ending_a_scenario_gives_all_hosts_back() -> None:
     work = MassReboot()
     work.reboot_all("h0", "h1")
     end_scenario(work.book, EndScenarioRequest(scenario="kernel", reason="bad kernel"), "alice", at(work.now_ms))
@@ -501,7 +501,7 @@ def a_planner(work: MassReboot) -> Planner:
     )
 
 
-async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_hosts_back() -> None:
+async def test_while_everything_is_stopped_no_wave_begins_and_ending_gives_all_hosts_back() -> None:
     work = MassReboot()
     work.step()
     planner = a_planner(work)
@@ -514,7 +514,7 @@ async def test_while_nothing_may_begin_no_wave_does_and_who_ends_it_gives_all_ho
     assert not any(work.host(name).scenario for name in NAMES)
 
 
-def test_who_ends_it_between_the_last_release_and_its_end_gives_all_hosts_back() -> None:
+def test_a_scenario_ended_between_its_last_release_and_its_finish_gives_all_hosts_back() -> None:
     work = MassReboot()
     work.step()
 
@@ -531,7 +531,7 @@ def test_who_ends_it_between_the_last_release_and_its_end_gives_all_hosts_back()
 
 
 @pytest.mark.parametrize("days", [1, 100])
-async def test_what_work_holds_that_an_earlier_version_ended_is_given_back_and_it_is_kept_until_then(days: int) -> None:
+async def test_work_ended_by_an_earlier_version_is_kept_until_its_hosts_are_given_back(days: int) -> None:
     work = MassReboot()
     work.step()
     scenario = work.scenario
@@ -549,19 +549,19 @@ async def test_what_work_holds_that_an_earlier_version_ended_is_given_back_and_i
     assert bool(work.scenario.id) is (days == 1), "forgotten once it is old"
 
 
-def test_what_wall_e_does_itself_nobody_reports_as_done() -> None:
+def test_nobody_may_report_work_of_wall_e_itself_as_done() -> None:
     work = MassReboot()
     with pytest.raises(Refused, match="Wall-E does this work"):
         end_scenario(work.book, EndScenarioRequest(scenario="kernel", done=True), "alice", at())
 
 
-def test_a_wave_is_of_one_rack_and_its_size_may_be_per_cent() -> None:
+def test_a_wave_may_be_of_one_rack_and_of_a_size_in_per_cent() -> None:
     work = MassReboot(wave_size="30%", by_domain="rack", racks=("r1", "r2"))
     work.step()
     assert work.begun() == ["h0", "h2", "h4"]
 
 
-def test_who_takes_hosts_out_of_use_asks_nobody_whether_they_came_back() -> None:
+def test_decommissioned_hosts_need_not_come_back() -> None:
     work = MassReboot(kind=SCENARIO_KIND_DECOMMISSION, at_once=10)
     work.step()
     assert work.host("h0").operation.kind == OPERATION_KIND_DEACTIVATE
@@ -585,7 +585,7 @@ def test_automation_lets_a_rebooted_host_come_back_before_it_repairs_it() -> Non
     assert work.host("h0").HasField("operation")
 
 
-def test_a_host_that_left_the_reach_of_who_planned_the_work_is_left_out_and_the_others_go_on() -> None:
+def test_a_host_out_of_its_planners_reach_is_left_out_and_the_others_go_on() -> None:
     work = MassReboot()
 
     def check_reach(_book: WalleTransaction, what: str, order: Message, access: str) -> None:
