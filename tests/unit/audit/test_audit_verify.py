@@ -1,4 +1,4 @@
-"""`hq audit verify` finds what was done to an audit log, and nothing where nothing was done."""
+"""`hq audit verify` finds every change of an audit log, and reports none where there was none."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def test_any_single_change_of_a_byte_before_the_last_line_is_found(tmp_path: Pat
         assert verify(path).exit_code == 1, at
 
 
-def test_a_cut_at_the_end_is_found_by_what_somebody_else_remembers(tmp_path: Path) -> None:
+def test_a_log_cut_at_its_end_is_found_by_an_expected_line(tmp_path: Path) -> None:
     mark = written(tmp_path / "audit", 20)
     changed(tmp_path / "audit", lambda lines: lines[:-1])
     assert verify(tmp_path / "audit").exit_code == 0, "nothing in the file says that there was more"
@@ -122,7 +122,7 @@ def test_a_cut_at_the_end_is_found_by_what_somebody_else_remembers(tmp_path: Pat
         assert (found.exit_code, "is missing: lines were removed" in found.output) == (1, True)
 
 
-def test_a_log_that_was_made_anew_is_found_by_what_somebody_else_remembers(tmp_path: Path) -> None:
+def test_a_log_written_anew_is_found_by_an_expected_line(tmp_path: Path) -> None:
     mark = written(tmp_path / "audit", 20)
     (tmp_path / "audit").unlink()
     written(tmp_path / "audit", 20)
@@ -130,7 +130,7 @@ def test_a_log_that_was_made_anew_is_found_by_what_somebody_else_remembers(tmp_p
 
 
 def test_a_later_audit_file_continues_from_the_last_verified_line(tmp_path: Path) -> None:
-    """Files of each day can be checked alone."""
+    """So the file of each day can be checked alone."""
     mark = written(tmp_path / "audit", 20)
     (tmp_path / "audit").rename(tmp_path / "audit.1")
     written(tmp_path / "audit", 5)

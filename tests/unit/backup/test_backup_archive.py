@@ -1,4 +1,4 @@
-"""The file of a backup: whoever reads it to its end has read a whole one."""
+"""The file of a backup: reading it to its end proves that it is complete."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Restores amid others: what comes late, or between two steps, neither spoils a restore nor is lost by one."""
+"""Restores amid other writes: a late write spoils no restore, and one just before a restore is not lost."""
 
 from __future__ import annotations
 

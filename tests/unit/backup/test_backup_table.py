@@ -1,4 +1,4 @@
-"""The table of servers, which imports none of them, says of each what it has."""
+"""The table of servers for backups, which imports none of them, agrees with each of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is sent in batches fits in a request."""
+"""Batches are split so that each fits in a request."""
 
 from __future__ import annotations
 

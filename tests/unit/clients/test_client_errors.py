@@ -1,4 +1,4 @@
-"""What a client makes of gRPC's status."""
+"""How a client turns a gRPC status into an error."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_failed_precondition_names_its_subject() -> None:
     assert error.violations == (Violation("web-1/v2", "another reporter took over"),)
 
 
-def test_a_delay_that_hq_asks_for_says_that_nothing_was_stored() -> None:
+def test_a_retry_delay_from_hq_means_that_nothing_was_stored() -> None:
     retry = error_details_pb2.RetryInfo()
     retry.retry_delay.FromMilliseconds(1500)
     info = error_details_pb2.ErrorInfo(reason="STORE_UNAVAILABLE", domain="hq")

@@ -58,7 +58,7 @@ def retries(safety: Safety, settings: RetrySettings = SETTINGS, budget: RetryBud
     ],
     ids=lambda value: repr(value),
 )
-def test_only_what_is_safe_is_sent_again(error: HqApiError, read_again: bool, write_again: bool) -> None:
+def test_only_safe_calls_are_sent_again(error: HqApiError, read_again: bool, write_again: bool) -> None:
     assert may_repeat(error, READ) is read_again
     assert may_repeat(error, WRITE) is write_again
 

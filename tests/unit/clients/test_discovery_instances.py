@@ -59,7 +59,7 @@ def test_the_first_of_two_locations_is_heard_before_the_second() -> None:
     assert (*told(roster), roster.is_known) == (["east"], ["west"], [], False)
 
 
-def test_what_was_heard_stays_heard_while_hq_is_away() -> None:
+def test_a_heard_cluster_stays_heard_while_hq_is_away() -> None:
     roster, _ = fed(part("web-1"), synced(pb.Source(cluster="c", replica="c-1")), AWAY, Resync("lost"))
     assert told(roster)[0] == ["c"]
 

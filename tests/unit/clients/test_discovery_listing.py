@@ -1,4 +1,4 @@
-"""What a service, a port and a revision make of the roster; and how one endpoint is told from an instance."""
+"""The endpoints that a service, a port and a revision select from the roster, and the endpoint of an instance."""
 
 from __future__ import annotations
 

@@ -250,7 +250,7 @@ def test_turns_by_weight_are_exact(weights: list[int], seed: int) -> None:
 
 
 @pytest.mark.parametrize("picker", [RoundRobin, Random, LeastUsed])
-def test_if_none_has_a_weight_all_are_equal(picker: type[Picker]) -> None:
+def test_without_any_weight_all_endpoints_are_equal(picker: type[Picker]) -> None:
     assert min(shares([0, 0, 0], picker(random.Random(4)), 3_000)) > 900  # type: ignore[call-arg]
 
 

@@ -1,4 +1,4 @@
-"""What a watch has shown, and when that is all there is."""
+"""What a watch has shown, and when it has shown everything."""
 
 from __future__ import annotations
 

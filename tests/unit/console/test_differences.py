@@ -1,4 +1,4 @@
-"""What would change between two descriptions: as difflib says it, and never for minutes."""
+"""The difference between two descriptions equals that of difflib, and never takes minutes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Live pages: what changed is sent, once, and rendered once for all who look. Time is the test's."""
+"""Live pages: each change is sent once, and rendered once for all streams of a token. The test moves the clock."""
 
 from __future__ import annotations
 

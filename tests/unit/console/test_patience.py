@@ -1,4 +1,4 @@
-"""A page waits for a server once; while it hangs it is told so at once, until it answers."""
+"""A page waits once for a server that hangs; later calls fail at once until the server answers."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def test_a_call_that_may_take_long_does_not_make_its_server_away() -> None
 
 
 async def test_a_server_that_answers_others_does_not_hang() -> None:
-    """One person asks for so much that the last of it is late: nobody else is told that the server is away."""
+    """One person's late call must not tell others that the server is away."""
     patience, gate = _patience(), asyncio.Event()
     late = asyncio.create_task(patience.run_call(gate.wait))
     await asyncio.sleep(0.01)

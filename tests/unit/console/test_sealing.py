@@ -1,4 +1,4 @@
-"""What is kept in cookies can be read by the console alone, and only for what it was sealed for."""
+"""Sealed cookies can be read by the console alone, and only for the purpose they were sealed for."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_a_changed_cookie_opens_as_empty() -> None:
     assert SEAL.open("session", sealed[:-2] + ("AA" if sealed[-2:] != "AA" else "BB")) == ""
 
 
-def test_what_a_browser_would_drop_silently_is_refused() -> None:
+def test_a_cookie_too_large_for_browsers_is_refused() -> None:
     with pytest.raises(TooLong):
         SEAL.seal("session", "".join(str(number * 7_919) for number in range(3_000)))
     assert MAX_COOKIE_BYTES <= 4_096

@@ -1,4 +1,4 @@
-"""Acting: one process at a time, and a pause or an absent store makes nobody a successor."""
+"""Acting: one process at a time; a pause or an absent store makes no other process take over."""
 
 from __future__ import annotations
 

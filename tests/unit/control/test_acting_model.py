@@ -107,7 +107,7 @@ def the_first(world: World, rules: Rules) -> Iterator[World]:
 
 
 def the_store(world: World, rules: Rules) -> Iterator[World]:
-    """What was sent takes place, or not yet."""
+    """Let what was sent take place, or not yet."""
     yield world
     if world.flight != LONG_AGO and not world.is_stored:
         stored = world._replace(refresh=world.refresh + 1, is_stored=True)

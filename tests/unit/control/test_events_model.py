@@ -35,7 +35,7 @@ class World(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """What a test may break."""
+    """The rules of the inbox; a test switches one off."""
 
     submit_compares: bool = True
     looks_for_answers: bool = True
@@ -106,7 +106,7 @@ def wrong(world: World) -> str:
 
 
 def search(rules: Rules) -> str:
-    """Look at all that can happen; return what went wrong first; empty: nothing ever does."""
+    """Search everything that can happen; return the first thing that goes wrong, empty if nothing ever does."""
     start = World(Stored(), (None,) * len(PROCESSES), frozenset(REQUESTS))
     reached, fresh = {start}, [start]
     ends = 0

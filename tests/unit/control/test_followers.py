@@ -1,4 +1,4 @@
-"""What recorders have not read yet: handed out in answers of a bounded size, and not kept without end."""
+"""Entries that recorders have not read yet are handed out in answers of bounded size, and not kept for ever."""
 
 from __future__ import annotations
 

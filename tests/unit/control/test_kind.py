@@ -1,4 +1,4 @@
-"""A new kind of settings costs a row: its calls, orders and checks of rights are made from it."""
+"""A new kind of settings takes one row, from which its calls, orders and checks of rights are made."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def uploader(service: str) -> Access:
 
 
 @in_virtual_time
-async def test_a_lock_is_set_with_who_and_when_replaced_and_deleted() -> None:
+async def test_a_lock_is_set_with_its_author_replaced_and_deleted() -> None:
     async with Locks() as locks:
         for holder in ("ann", "bob"):
             lock = {"name": "web", "service": "web", "holder": holder}

@@ -1,4 +1,4 @@
-"""What a controller holds in memory is compared with its store: what was lost on the way is found and mended."""
+"""A controller compares its memory with its store: lost changes are found and mended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored orders: what their author could reach when they were given, and what it can reach now, are both compared."""
+"""Stored orders: both the rights of their author when they were given and its rights now are checked."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ FLAGS = Flags("TEST_")
 
 
 def given(*arguments: str) -> dict[str, Any]:
-    """What the flags say."""
+    """The values of the flags in `arguments`, as click parses them."""
     found: dict[str, Any] = {}
 
     @click.command()

@@ -1,4 +1,4 @@
-"""A store that is restored under running processes: who has seen what it lacks acts on it only once it was opened."""
+"""A store restored under running processes: one that has seen more than it holds acts only after it was opened."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ GRANTED = Kind("granted", wrappers_pb2.StringValue)
 
 
 class Process:
-    """Whatever is asked, at any process, the acting one grants."""
+    """A controller that takes requests at any process and grants them at the one that acts."""
 
     def __init__(self, store: MemoryStore, name: str, rng: random.Random) -> None:
         self.store = FaultyStore(store, rng)
@@ -51,7 +51,7 @@ class Process:
 
 
 class World:
-    """Processes over one store, of which a snapshot is taken that is put back later."""
+    """Processes over one store, and a snapshot of it that `restore` puts back."""
 
     def __init__(self, seed: int) -> None:
         self.rng = random.Random(seed)
@@ -153,7 +153,7 @@ def test_replicas_without_newer_knowledge_act_until_one_with_it_returns() -> Non
 
 
 def test_a_process_whose_refreshes_are_refused_retries_with_pauses() -> None:
-    """Another process has begun a new epoch, and this one has not heard of it yet."""
+    """Another process has begun a new epoch, which this one has not seen yet."""
 
     async def main() -> None:
         world = World(1)

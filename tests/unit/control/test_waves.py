@@ -1,4 +1,4 @@
-"""Work in waves: never a second one after a bad first one, whatever happens."""
+"""Work in waves: no second wave ever follows a bad first one."""
 
 from __future__ import annotations
 

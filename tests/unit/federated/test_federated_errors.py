@@ -1,4 +1,4 @@
-"""What a location says reaches the gateway's caller with code, reason and details."""
+"""An error of a location reaches the gateway's caller with code, reason and details."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whom a gateway asks, how long it waits, when it asks a second replica."""
+"""Which locations a gateway asks, how long it waits, and when it sends a hedged request."""
 
 from __future__ import annotations
 

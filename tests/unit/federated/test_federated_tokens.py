@@ -1,4 +1,4 @@
-"""Tokens of a gateway: what they hold, and what is none."""
+"""Tokens of a gateway: what they hold, and which texts are refused as tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A list that a gateway follows starts over now and then, so that nothing that was lost on the way stays lost."""
+"""A list that a gateway follows starts over now and then, so that lost changes are mended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consul's read API over a picture: what is asked, the indexes, and who is woken by what."""
+"""Consul's read API over a picture: queries, indexes, and which changes wake a blocking query."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Asking:
         return int(dict((await self(path)).headers)[b"x-consul-index"])
 
     async def waiting(self, path: str) -> asyncio.Task[SiteAnswer]:
-        """A blocking query that waits."""
+        """Start a blocking query, and return it once it waits."""
         index, count = await self.index(path), self.indexes.waiting
         task = asyncio.create_task(self(f"{path}{'&' if '?' in path else '?'}index={index}&wait=5m"))
         while self.indexes.waiting == count:

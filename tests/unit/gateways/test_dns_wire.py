@@ -1,4 +1,4 @@
-"""Whatever comes as a message gets a proper answer or none; dnspython judges both."""
+"""Any bytes as a DNS message get a valid answer or none, as dnspython confirms."""
 
 from __future__ import annotations
 

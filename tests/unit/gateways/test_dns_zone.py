@@ -378,7 +378,7 @@ def test_services_whose_id_is_no_label_have_no_name_and_are_counted() -> None:
     assert ask.responder._zone.unnamed_services == 2
 
 
-def test_the_serial_moves_with_changes() -> None:
+def test_the_serial_of_the_zone_grows_with_each_change() -> None:
     ask = asking(*THREE)
 
     def serial() -> int:

@@ -1,4 +1,4 @@
-"""Whatever happens in whichever order, who follows a gateway ends with what the gateway knows."""
+"""After any history, a client that follows a gateway ends with what the gateway knows."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def test_any_request_is_answered_or_refused_with_a_known_status(method: str, pat
 
 
 @given(st.text(max_size=80))
-def test_any_name_is_a_target_or_none(name: str) -> None:
+def test_any_name_is_read_as_a_target_with_a_service_or_as_none(name: str) -> None:
     target = read_target(name)
     assert target is None or target.service
 

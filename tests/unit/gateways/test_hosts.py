@@ -1,4 +1,4 @@
-"""Hosts that are names: resolved once, kept while the resolver fails, and left out where they have no address."""
+"""Names of hosts are resolved once, kept while the resolver fails, and left out without an address."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.support.pictures import PictureBuilder, known
 
 
 class Resolver:
-    """Says what a test put in; a name that it does not know cannot be resolved."""
+    """Resolves the names that a test put in, and no others."""
 
     def __init__(self, **names: Collection[str]) -> None:
         self.names = {name.replace("_", "-"): found for name, found in names.items()}

@@ -1,4 +1,4 @@
-"""A gateway never makes the world worse: what is not known is never said to be absent."""
+"""A gateway never reports as absent what it does not know."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ MESSAGES: dict[ResourceType, Any] = {
 
 
 class Client:
-    """A client of one stream, who takes every answer unless told otherwise."""
+    """A client of one stream, which acknowledges every answer unless told otherwise."""
 
     def __init__(self, pictured: PictureBuilder, **options: Any) -> None:
         self.pictured, self.counts = pictured, XdsCounts()
@@ -180,7 +180,7 @@ def test_a_cluster_says_nothing_that_a_client_might_not_support() -> None:
     assert [field.name for field, _ in cluster.ListFields()] == ["name", "type", "eds_cluster_config"]
 
 
-def test_an_unknown_service_is_a_target_without_endpoints_for_which_nobody_waits() -> None:
+def test_an_unknown_service_is_at_once_a_target_without_endpoints() -> None:
     one = client(*THREE)
     found = one.wants_all("nobody")
     assert [message.name for kind in (LDS, RDS, CDS) for message in found[kind]] == ["nobody"] * 3
@@ -212,7 +212,7 @@ def test_an_unrelated_change_sends_nothing() -> None:
     assert (one.told, one.due()) == (0, {})
 
 
-def test_streams_that_get_the_same_share_its_bytes_and_a_change_makes_others() -> None:
+def test_streams_with_equal_answers_share_the_bytes_of_each() -> None:
     one = client(*THREE)
     others = [Subscriptions(one.resources, one.counts) for _ in range(2)]
     for other in others:

@@ -1,4 +1,4 @@
-"""Incremental xDS over a picture: what differs is sent, what is no more is named, and what nobody knows is left."""
+"""Incremental xDS over a picture: differences are sent, removals named, and unknown resources left alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DeltaClient:
         self.connect(pictured)
 
     def connect(self, pictured: PictureBuilder) -> None:
-        """A new stream, to the gateway of this picture."""
+        """Open a new stream to the gateway of this picture."""
         self.pictured, self.greeted = pictured, set[ResourceType]()
         resources = Resources(pictured.picture, Addressing(pictured.picture.hosts))
         self.stream = DeltaSubscriptions(resources, self.counts, **self.options)
@@ -192,7 +192,7 @@ def test_a_refusal_is_counted_and_not_sent_again(caplog: pytest.LogCaptureFixtur
     assert one.due() == ["web"]
 
 
-def test_streams_that_are_sent_the_same_share_its_bytes() -> None:
+def test_incremental_streams_with_equal_answers_share_the_bytes() -> None:
     one = client(*THREE)
     others = [DeltaSubscriptions(one.stream._resources, one.counts) for _ in range(2)]
     for other in others:

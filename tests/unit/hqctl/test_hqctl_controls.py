@@ -1,4 +1,4 @@
-"""What agents, programs and other people say reaches a terminal as text: nothing in it is an order to the terminal."""
+"""Text from agents, programs and other people reaches a terminal without control characters."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_texts_of_others_do_not_control_the_terminal(
         ("settings get", walle_pb.GetSettingsResponse),
     ],
 )
-def test_what_wall_e_tells_controls_no_terminal(
+def test_texts_from_wall_e_do_not_control_the_terminal(
     command: str, answer: type[Message], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name, *arguments = command.split()

@@ -1,4 +1,4 @@
-"""What hqctl makes of files written by hand."""
+"""How hqctl reads files written by hand."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_what_get_shows_can_be_applied_again(tmp_path: Path) -> None:
         ("", "is empty"),
     ],
 )
-def test_a_fault_is_told_with_its_field(tmp_path: Path, text: str, fault: str) -> None:
+def test_a_fault_is_reported_with_its_field(tmp_path: Path, text: str, fault: str) -> None:
     (line,) = faults(tmp_path, text)
     assert line.startswith("web.yaml: ")
     assert fault in line
@@ -128,7 +128,7 @@ def test_a_list_or_mapping_in_place_of_text_brings_no_advice_on_quotes(tmp_path:
     assert str(bad.value).endswith(f"meta.labels.x: must be text, not {what}")
 
 
-def test_all_faults_of_all_documents_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_documents_are_reported_at_once(tmp_path: Path) -> None:
     lines = faults(tmp_path, "meta: {id: 1, serviceId: 2}\n---\nmeta: {id: fine}\n---\nspec: {}\n")
     assert [line.split(": ")[0] for line in lines] == ["web.yaml, document 1"] * 2 + ["web.yaml, document 3"]
 
@@ -164,7 +164,7 @@ def test_a_port_given_twice_on_a_node_is_found() -> None:
         ("", "10x", Duration(), "Duration must end"),
     ],
 )
-def test_a_fault_that_protobuf_finds_is_told_with_its_place(
+def test_a_fault_found_by_protobuf_is_reported_with_its_place(
     path: str, value: Any, message: Message, fault: str
 ) -> None:
     [found] = fill_message(value, message, path)

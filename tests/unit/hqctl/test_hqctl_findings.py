@@ -1,4 +1,4 @@
-"""What hqctl status calls wrong, and what it tells to do."""
+"""What hqctl status finds wrong, and what it advises."""
 
 from __future__ import annotations
 

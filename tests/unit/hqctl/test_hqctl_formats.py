@@ -1,4 +1,4 @@
-"""Messages as text: two that are equal are shown alike."""
+"""Messages as text: equal messages are shown alike."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two people changed one instance."""
+"""Merging the changes of two people to one instance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What several replicas remember, as one list."""
+"""The transitions that several replicas remember, merged into one list."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ Code = grpc.StatusCode
     ("seconds", "text"),
     [(0, "0s"), (-3, "0s"), (59.9, "59s"), (60, "1m"), (200, "3m20s"), (7205, "2h"), (90_000, "1d1h")],
 )
-def test_a_span_is_told_in_its_two_largest_units(seconds: float, text: str) -> None:
+def test_a_span_is_shown_in_its_two_largest_units(seconds: float, text: str) -> None:
     assert span(seconds) == text
 
 
@@ -50,7 +50,7 @@ def test_a_malformed_span_is_refused(text: str) -> None:
         parse_span(text)
 
 
-def test_sizes_are_told_in_the_unit_that_suits() -> None:
+def test_sizes_are_shown_in_a_suitable_unit() -> None:
     assert [size(n) for n in (512, 20_480, 1_610_612_736)] == ["512B", "20.0KiB", "1.5GiB"]
 
 

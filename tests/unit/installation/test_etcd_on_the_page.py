@@ -1,4 +1,4 @@
-"""The block of docs/production.md that brings etcd to the machines, as it stands; curl and scp are played."""
+"""The block of docs/production.md that copies etcd to the machines, run as it stands with fake curl and scp."""
 
 from __future__ import annotations
 

@@ -369,7 +369,7 @@ def test_the_operators_commands_find_every_server_and_their_token(tmp_path: Path
     assert set_here["HQ_SERVER"] == "10.0.0.1:7071"
 
 
-def test_prometheus_is_told_of_every_server(tmp_path: Path) -> None:
+def test_the_configuration_of_prometheus_has_every_server(tmp_path: Path) -> None:
     written(tmp_path, InstallationPlan("ams", _HQ, _HQ))
     config = yaml.safe_load((tmp_path / "prometheus/installation.yml").read_text())
     jobs = {job["job_name"]: job for job in config["scrape_configs"]}

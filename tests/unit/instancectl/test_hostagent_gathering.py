@@ -1,4 +1,4 @@
-"""Messages of many in one call: each goes once, as it came, and is answered when HQ has answered."""
+"""Messages of many supervisors in one call: each is sent once, unchanged, and answered when HQ has answered."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNKNOWN_FIELD = b"\xfa\x3e\x03new"  # field 1007, of an agent that is newer than
 
 
 class Hq:
-    """Answers with the names of what it got, when it may."""
+    """Answers with the names it was sent, once `may_answer` is set."""
 
     def __init__(self) -> None:
         self.calls: list[list[str]] = []

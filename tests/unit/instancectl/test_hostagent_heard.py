@@ -1,4 +1,4 @@
-"""What supervisors said last takes no more memory than a node of that size needs."""
+"""The last reports of supervisors take bounded memory."""
 
 from __future__ import annotations
 

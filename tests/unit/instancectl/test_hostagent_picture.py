@@ -1,4 +1,4 @@
-"""What a host agent knows of its node is read anew now and then: what was lost on the way does not stay lost."""
+"""A host agent reads the instances of its node anew now and then, so that lost changes are mended."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Hq:
 
 
 class Supervisor:
-    """Follows its instances as the messages say."""
+    """Follows the instances of its node by the messages it gets."""
 
     def __init__(self) -> None:
         self.knows: set[str] = set()

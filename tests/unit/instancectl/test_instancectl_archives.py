@@ -1,4 +1,4 @@
-"""Archives made by hand: what is in them lands in their directory, and nothing of it anywhere else."""
+"""Hostile archives: their contents land in their own directory and nowhere else."""
 
 from __future__ import annotations
 

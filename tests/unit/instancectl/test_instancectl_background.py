@@ -1,4 +1,4 @@
-"""Blocking work of one instance holds up that of no other."""
+"""Blocking work of one instance does not hold up that of another."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ ContainerT = TypeVar("ContainerT", bound=SupervisedContainer)
 
 
 class _SlowlyWatched(SupervisedContainer):
-    """Takes its time to end its checks."""
+    """A container that takes its time to end its checks."""
 
     ends_checks = False
 

@@ -117,7 +117,7 @@ async def test_a_secret_outside_of_the_directory_is_not_read(tmp_path: Path) -> 
 
 
 class Recorded:
-    """Commands that are not run."""
+    """Records commands instead of running them."""
 
     def __init__(self) -> None:
         self.ran: list[list[str]] = []

@@ -1,4 +1,4 @@
-"""Checks ask where and what a specification says: whoever may deploy a service chooses that."""
+"""Readiness checks with hostile targets: whoever may deploy a service chooses what they call."""
 
 from __future__ import annotations
 

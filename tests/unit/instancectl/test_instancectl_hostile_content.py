@@ -1,4 +1,4 @@
-"""What instancectl makes of addresses and archives that somebody prepared with care."""
+"""How instancectl handles hostile addresses and archives."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The wanted state from HQ, where HQ does not let the watch in at first."""
+"""The wanted state from HQ, when HQ refuses the watch at first."""
 
 from __future__ import annotations
 

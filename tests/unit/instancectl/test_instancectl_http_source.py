@@ -1,4 +1,4 @@
-"""Addresses in a specification: none of this machine or its link, no redirects elsewhere, nothing without a bound."""
+"""Addresses in a spec: none of this machine or its link, no redirects to other hosts, no unbounded downloads."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_addresses_that_the_operator_names_are_fetched(web: Web, fetched: Callab
 def test_a_name_is_resolved_once_and_the_checked_address_is_connected_to(
     web: Web, fetched: Callable[..., bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The second answer of a name server that rebinds leads to this machine."""
+    """A rebinding name server answers a second query with this machine's address."""
     answers, real = iter(["192.0.2.1", "127.0.0.1"]), socket.getaddrinfo
     connected: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""Getting revisions installed while the disk is in the way."""
+"""Installing revisions while the disk is full."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`file:` sources: only below the root that was named, and never readable by more than their source is."""
+"""`file:` sources: only below the given root, and copies never readable by more users than their source."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_a_pipe_or_directory_is_refused_without_waiting_for_it(root: Path, make:
     assert "is not a regular file" in refusal(root, "x")
 
 
-def test_what_is_below_the_root_is_read_through_links_too(root: Path) -> None:
+def test_files_below_the_root_are_read_through_links_too(root: Path) -> None:
     (root / "v2").mkdir()
     (root / "v2" / "app").write_text("app")
     (root / "current").symlink_to("v2")

@@ -72,7 +72,7 @@ def test_a_dropped_revision_is_stopped_at_once_and_removed_when_it_has_ended() -
     assert plan(wanted, actual(OLD, NEW)) == [RunRevision(NEW), RemoveRevision(OLD)]
 
 
-def test_what_runs_is_never_removed() -> None:
+def test_a_running_revision_is_never_removed() -> None:
     assert plan(Wanted(), actual(OLD, running=OLD, stopping=True)) == []
 
 

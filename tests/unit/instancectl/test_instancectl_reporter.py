@@ -1,4 +1,4 @@
-"""The reporter over an HQ that is told what to answer."""
+"""The reporter against an HQ whose answers the test sets."""
 
 from __future__ import annotations
 

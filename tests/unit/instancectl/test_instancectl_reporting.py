@@ -1,4 +1,4 @@
-"""When instancectl reports, and what a report says of itself."""
+"""When instancectl reports, and how it numbers and marks its reports."""
 
 from __future__ import annotations
 
@@ -51,13 +51,13 @@ def test_news_of_the_same_second_share_a_report() -> None:
     assert schedule.due_in_s(1.0) == 100.0
 
 
-def test_news_that_are_told_at_once_wait_for_no_earlier_report() -> None:
+def test_urgent_news_does_not_wait_after_an_earlier_report() -> None:
     schedule = reported_at(0.0)
     schedule.add_news(0.2, at_once=True)
     assert schedule.due_in_s(0.2) == 0.0
 
 
-def test_news_that_are_told_at_once_do_not_shorten_a_back_off() -> None:
+def test_urgent_news_does_not_shorten_a_back_off() -> None:
     schedule = reported_at(0.0)
     schedule.begin_report(10.0)
     schedule.record_failure(14.0)
@@ -65,14 +65,14 @@ def test_news_that_are_told_at_once_do_not_shorten_a_back_off() -> None:
     assert schedule.due_in_s(14.0) >= 2.0
 
 
-def test_a_change_of_readiness_is_told_at_once_unless_it_changed_within_the_last_second() -> None:
+def test_a_change_of_readiness_is_urgent_unless_it_changed_within_the_last_second() -> None:
     subject = ReportSubject(SUBJECT, said(ready=False))
     assert subject.says(said(ready=True), 10.0)
     assert not subject.says(said(ready=False), 10.9)
     assert subject.says(said(ready=True), 11.0)
 
 
-def test_a_change_of_anything_else_is_not_told_at_once() -> None:
+def test_a_change_of_anything_but_readiness_is_not_urgent() -> None:
     subject = ReportSubject(SUBJECT, said(ready=True))
     assert not subject.says(said(ready=True, reason="StillReady"), 10.0)
 

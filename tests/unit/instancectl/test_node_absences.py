@@ -1,4 +1,4 @@
-"""Absences en masse wait for a confirmation or ten minutes; single ones do not, and a restart does not begin anew."""
+"""Mass absences wait for a confirmation or ten minutes, also across a restart; single ones do not wait."""
 
 from __future__ import annotations
 

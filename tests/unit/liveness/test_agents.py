@@ -1,4 +1,4 @@
-"""Whether an agent is heard, whatever it says of its revisions: `status.agent`."""
+"""Whether an agent is heard (`status.agent`), whatever it reports of its revisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The door: what shuts this replica off from agents excuses their silence, for one timeout, and not again soon."""
+"""The door: while this replica is cut off from agents it excuses their silence, for at most one timeout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Heartbeats over replicas in virtual time: what they cost, who hears them, what becomes of those that were lost."""
+"""Heartbeats over replicas in virtual time: what they cost, and which replicas hear them."""
 
 from __future__ import annotations
 

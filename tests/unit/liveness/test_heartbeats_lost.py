@@ -1,4 +1,4 @@
-"""Heartbeats that are lost, late, outlived or unreadable: none renews anybody long after it was meant."""
+"""Lost, late, outdated or unreadable heartbeats: none renews a deadline long after it was sent."""
 
 from __future__ import annotations
 

@@ -69,7 +69,7 @@ def test_a_clock_a_day_off_anywhere_changes_nothing_for_an_order_that_comes_live
     assert orders.suspension("n1") is None
 
 
-def test_an_order_found_at_start_holds_for_what_is_left_of_it(clock: ManualClock, orders: Orders) -> None:
+def test_an_order_found_at_start_holds_for_the_rest_of_its_time(clock: ManualClock, orders: Orders) -> None:
     orders.take("guard", guard_order(2, clock.wall_ms() - HOUR_MS // 2), live=False)
     clock.advance(1_799)
     assert orders.order() is GuardCommand.FORCE
@@ -96,7 +96,7 @@ def test_an_order_of_an_unknown_kind_is_not_shown_as_a_known_one(clock: ManualCl
     assert orders.names() == ["guard"]
 
 
-def test_an_order_found_in_a_compacted_gap_holds_for_what_is_left_of_it() -> None:
+def test_an_order_found_in_a_compacted_gap_holds_for_the_rest_of_its_time() -> None:
     still = loaded(World())
     names, clock, orders = still.replica.key_names, still.clock, still.replica.liveness.orders
     at, value = still.replica.cache.version + 2, guard_order(1, clock.wall_ms() - HOUR_MS // 2)
@@ -126,7 +126,7 @@ def test_each_node_is_suspended_separately(clock: ManualClock, orders: Orders) -
     assert orders.suspensions() == []
 
 
-def test_who_why_and_when_are_kept_for_display(clock: ManualClock, orders: Orders) -> None:
+def test_author_reason_and_times_of_an_order_are_kept_for_display(clock: ManualClock, orders: Orders) -> None:
     orders.take("suspend/n1", suspension(123, 456), live=True)
     found = orders.suspension("n1")
     assert found is not None

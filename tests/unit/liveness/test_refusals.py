@@ -1,4 +1,4 @@
-"""What a refused report moves, and which nodes others are told of."""
+"""Which nodes a replica names to others for reports that it refused."""
 
 from __future__ import annotations
 

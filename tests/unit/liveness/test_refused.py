@@ -1,4 +1,4 @@
-"""Refused is not silent: agents that keep trying are not called silent for failures of HQ's, and nobody lives by it."""
+"""Refused is not silent: agents that keep trying are excused for failures of HQ, but not for ever."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a start may go on with of the silence that is on record: never of who may have been heard since."""
+"""Which recorded silences a start may continue: none of agents that may have been heard since."""
 
 from __future__ import annotations
 

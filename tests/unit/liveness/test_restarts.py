@@ -1,4 +1,4 @@
-"""Silence outlives restarts: replicas that come and go faster than the timeout expire the dead, and nobody else."""
+"""Silence outlives restarts: replicas that restart faster than the timeout expire exactly the dead."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TICK_S = 15.0  # what may pass until the record is written
 
 
 async def restart(simulation: Simulation, down_s: float = 1.0) -> Running:
-    """All replicas crash; one comes back."""
+    """Crash all replicas, and start one again after `down_s`."""
     for running in list(simulation.replicas):
         await simulation.stop_replica(running)
     await asyncio.sleep(down_s)

@@ -1,4 +1,4 @@
-"""Silence among many replicas that write heartbeats all the time: expired soon, and never over a report."""
+"""Expiries among many replicas that write heartbeats all the time: soon, and never over a report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class _Far:
 
 
 async def write_batches(simulation: Simulation, store: MemoryStore, a_second: float) -> None:
-    """Batches of heartbeats of nobody, at random moments, by 48 replicas."""
+    """Write batches of heartbeats of no agent at random moments, as 48 replicas do."""
     value = storage_pb2.BeatBatch(batch_id=1).SerializeToString()
     while True:
         await asyncio.sleep(simulation.rng.expovariate(a_second))
@@ -82,7 +82,7 @@ async def until_due(simulation: Simulation, agent: Agent) -> float:
 @pytest.mark.parametrize("silent", [1, pytest.param(300, marks=pytest.mark.long)])
 @in_virtual_time
 async def test_240_batches_a_second_30_ms_away_make_an_expiry_hardly_later(silent: int) -> None:
-    """Tries alone were minutes late: of 1,300 one falls into 30 ms without a batch."""
+    """Plain retries would be minutes late: only one in 1,300 falls into 30 ms without a batch."""
     far = FarStore(MemoryStore(), random.Random(1))
     async with Simulation(timeout_s=TIMEOUT_S, interval_s=INTERVAL_S, connect=lambda: far) as simulation:
         await simulation.start_replica()

@@ -59,7 +59,7 @@ def condition(simulation: Simulation, key: RevisionKey) -> model.Condition:
 
 @pytest.mark.long
 @in_virtual_time
-async def test_an_expiry_tells_who_heard_it_last_when_and_who_decided_at_which_version() -> None:
+async def test_an_expiry_records_the_last_report_and_the_decision_with_its_version() -> None:
     async with Simulation() as simulation:
         for _ in range(3):
             await simulation.start_replica()

@@ -29,7 +29,7 @@ def silence(agents: list[Agent]) -> list[Agent]:
 
 
 def silences_s(simulation: Simulation, agents: list[Agent]) -> list[float]:
-    """For how long each was silent when it was expired."""
+    """For how long each agent was silent when it was expired, in seconds."""
     return [expiry.at_s - agent.last_report for agent in agents for expiry in simulation.expiries(agent)]
 
 
@@ -115,7 +115,7 @@ def test_a_force_holds_even_one_expiry_until_it_ends() -> None:
 
 @pytest.mark.long
 def test_a_sweep_obeys_an_order_acknowledged_before_its_knock() -> None:
-    """Also if it comes between the first look and the knock: the sweep looks again."""
+    """Even if the order comes between the first look and the knock: the sweep looks again."""
 
     async def main() -> None:
         async with Simulation() as simulation:

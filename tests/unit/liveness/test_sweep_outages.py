@@ -15,7 +15,7 @@ AGENTS, NODES = 15, 3  # too few for the guard, which would only hide false expi
 
 
 def simulated(scene: Callable[[Simulation], Awaitable[None]], replicas: int = 1, seed: int = 1) -> Simulation:
-    """Replicas and agents that have settled, then the scene."""
+    """Run the scene after replicas and agents have settled."""
 
     async def main() -> Simulation:
         async with Simulation(seed) as simulation:

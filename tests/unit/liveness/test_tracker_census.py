@@ -57,7 +57,7 @@ def test_a_declared_removal_lowers_the_expected_number_and_is_not_silent(stage: 
     assert stage.tracker.census(5)[:4] == Census(0, 0, 5)[:4]
 
 
-def test_transitions_tell_newest_first_with_their_receipts(stage: CacheAndTracker) -> None:
+def test_transitions_are_listed_newest_first_with_their_receipts(stage: CacheAndTracker) -> None:
     stage.create("b", uid=8)
     for key in (R1, RevisionKey("b", "r1")):
         stage.report(key)

@@ -1,4 +1,4 @@
-"""How long ago a report came, for whoever must not mistake HQ's own doing for one."""
+"""How long ago a report came, not counting what HQ itself writes."""
 
 import pytest
 

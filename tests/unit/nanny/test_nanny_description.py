@@ -1,4 +1,4 @@
-"""Descriptions: what is taken, and how faults are told."""
+"""Descriptions: what is accepted, and how faults are reported."""
 
 from __future__ import annotations
 

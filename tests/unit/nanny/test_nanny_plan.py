@@ -1,4 +1,4 @@
-"""What an upload decides: from a description and what is there to what is to be stored."""
+"""What an upload decides to store, from a description and the stored instances."""
 
 from __future__ import annotations
 

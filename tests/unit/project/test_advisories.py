@@ -1,4 +1,4 @@
-"""The check of locked versions against known holes can fail."""
+"""The check of locked versions against known vulnerabilities can fail."""
 
 from __future__ import annotations
 

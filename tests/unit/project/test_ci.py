@@ -1,4 +1,4 @@
-"""What CI runs fails it, and ends within the hour."""
+"""Every failure of a check fails CI, and every run ends within the hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The command-line contract: what somebody who knows one of the programs may expect of every other one."""
+"""The command-line contract: what is the same in all programs."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ def test_an_address_may_be_a_unix_socket() -> None:
 
 @pytest.mark.parametrize("flag", ["--ca", "--token-file"])
 @pytest.mark.parametrize(("program", "command"), [(program, command) for program, command, _ in _ASKED])
-def test_a_file_that_is_not_there_is_named_with_its_flag(program: str, command: tuple[str, ...], flag: str) -> None:
+def test_a_missing_file_is_named_with_its_flag(program: str, command: tuple[str, ...], flag: str) -> None:
     answer = CliRunner().invoke(cli(program), [*command, flag, "/no/such"], env={"HQ_CONFIG": ""})
     assert answer.exit_code == Exit.NOT_ALLOWED, answer.output
     assert f"{flag} /no/such: cannot be read: No such file or directory: give one that" in answer.output
@@ -375,7 +375,7 @@ def test_a_server_with_a_wrong_flag_or_file_is_a_usage_error(path: tuple[str, ..
 @pytest.mark.long
 @pytest.mark.parametrize("path", _SERVERS, ids=named)
 def test_a_server_ends_with_the_exit_codes_of_the_contract(path: tuple[str, ...], tmp_path: Path) -> None:
-    """1: its address is taken. 0: it was told to stop, also while its store is not there."""
+    """1: its address is taken. 0: it was told to stop, even while its store is away."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = served(path, tmp_path, "--http", address)

@@ -1,4 +1,4 @@
-"""Who sets HQ up is told how to have the compiled transport, and published figures are of that form only."""
+"""Setup says how to get the compiled transport, and only its figures are published."""
 
 from __future__ import annotations
 

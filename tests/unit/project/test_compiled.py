@@ -1,4 +1,4 @@
-"""The compiled transport of a checkout is taken where it is of these sources, and only there."""
+"""The compiled transport of a checkout is used only if it was built from these sources."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def test_an_edited_source_is_interpreted(folder: Path, monkeypatch: pytest.Monke
     assert not is_used()
 
 
-def test_what_is_compiled_only_in_part_is_not_used(folder: Path) -> None:
+def test_a_partly_compiled_transport_is_not_used(folder: Path) -> None:
     assert folder.exists()
     compiled.record().unlink()  # written last
     assert not is_used()

@@ -1,4 +1,4 @@
-"""Deploy files and pages of the controllers speak of what there is."""
+"""Deploy files and pages of the controllers name only metrics, alerts and flags that exist."""
 
 from __future__ import annotations
 

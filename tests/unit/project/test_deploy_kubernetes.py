@@ -1,4 +1,4 @@
-"""deploy/kubernetes: what an API server or a kubelet would find wrong, found here."""
+"""deploy/kubernetes: mistakes that an API server or a kubelet would find."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The alert rules and the dashboard speak of metrics that there are, and every alert has its runbook."""
+"""The alert rules and the dashboard name only declared metrics, and every alert has its runbook."""
 
 from __future__ import annotations
 

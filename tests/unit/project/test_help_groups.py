@@ -82,7 +82,7 @@ def test_every_flag_is_listed_once_in_a_named_group(words: tuple[str, ...]) -> N
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_a_command_of_many_flags_lists_them_by_group(program: str) -> None:
-    """A new server cannot forget it."""
+    """This holds for a new server, too."""
     command = PROGRAMS[program]
     context = click.Context(command)
     commands: dict[tuple[str, ...], click.Command] = {(program,): command}

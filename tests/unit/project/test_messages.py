@@ -1,4 +1,4 @@
-"""Every address and every file that a command line can name: a wrong one ends the program, which says what to do."""
+"""A wrong address or file on any command line ends the program with a message that says what to do."""
 
 from __future__ import annotations
 

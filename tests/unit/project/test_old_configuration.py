@@ -1,4 +1,4 @@
-"""What 0.1.0 took and this version does not is refused with a sentence that says how to write it now."""
+"""Configuration of 0.1.0 that this version no longer accepts is refused with how to write it now."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What changes state is refused at every controller while it cannot be recorded; what only stops is not."""
+"""Orders are refused at every controller while they cannot be recorded, except those that only stop work."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people are told to install is what they get: no name on PyPI is ours."""
+"""No page or message installs a package of somebody else under one of our names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a team outside generates a client from: the public messages, and nothing that a server keeps for itself."""
+"""The public messages, from which other teams generate clients, hold nothing that a server keeps for itself."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_messages_of_calls_are_public_and_stored_ones_are_not() -> None:
 
 @pytest.mark.parametrize("name", _GO)
 def test_the_go_clients_messages_are_those_of_the_proto_files(name: str) -> None:
-    """Else: `cd clients/go && buf generate`, with the two plugins that buf.gen.yaml names on PATH."""
+    """If not, run `cd clients/go && buf generate`, with the two plugins of buf.gen.yaml on PATH."""
     written = (ROOT / "clients/go" / name).with_suffix(".pb.go").read_text()
     literal = re.search(r'_rawDesc = "" \+\n((?:\t".*"(?: \+)?\n)+)', written)
     assert literal is not None

@@ -1,4 +1,4 @@
-"""The versions that the wheel requires work with the generated code, and the locked ones are among them."""
+"""The versions that the wheel requires work with the generated code and include the locked ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A caller may say which cluster it means."""
+"""A caller may name the cluster that a call is meant for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A record of secret descriptors that somebody spoiled costs its own instance only, and is named."""
+"""A spoiled record of secret descriptors affects only its own instance, and is named."""
 
 from __future__ import annotations
 

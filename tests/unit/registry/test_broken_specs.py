@@ -1,4 +1,4 @@
-"""A spec record that somebody spoiled can be put right by its deployer, who is told how."""
+"""A spoiled spec record can be replaced by its deployer, who is told how."""
 
 from __future__ import annotations
 

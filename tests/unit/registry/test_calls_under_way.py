@@ -1,4 +1,4 @@
-"""Calls that are under way while the store becomes another one: a new epoch, or a backup that is being put back."""
+"""Calls under way while the store gets a new epoch or a backup is restored."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ async def test_nothing_is_deleted_while_a_backup_is_being_put_back() -> None:
 
 @in_virtual_time
 async def test_a_version_of_one_history_is_never_taken_for_one_of_the_next() -> None:
-    """The caller read a version that the replica has not seen yet; meanwhile the store is restored and grows to it."""
+    """Before the replica sees a version that its caller has read, the store is restored and grows to it."""
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await create(registry, instance("a", text="before"))

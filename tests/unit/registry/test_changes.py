@@ -1,4 +1,4 @@
-"""What a write makes of an instance, without any store."""
+"""The instance that results from a write, computed without a store."""
 
 from __future__ import annotations
 

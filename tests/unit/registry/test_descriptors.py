@@ -1,4 +1,4 @@
-"""What GetRevision tells, and to whom: descriptors of secrets, and that there is nothing."""
+"""GetRevision: who gets descriptors of secrets, and how a missing instance is reported."""
 
 from __future__ import annotations
 

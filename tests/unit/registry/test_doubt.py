@@ -1,4 +1,4 @@
-"""Whether what a store holds is believed."""
+"""Whether the contents of a store are believed."""
 
 from __future__ import annotations
 

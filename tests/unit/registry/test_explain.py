@@ -1,4 +1,4 @@
-"""Explanations hold whatever lies in the store."""
+"""An explanation can be given whatever the store holds."""
 
 from __future__ import annotations
 

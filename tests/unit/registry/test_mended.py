@@ -1,4 +1,4 @@
-"""A replica whose memory differed from the store: what it shows afterwards, and what the watches of all are told."""
+"""A replica whose memory differed from the store: what it shows afterwards, and what all watches get."""
 
 from __future__ import annotations
 

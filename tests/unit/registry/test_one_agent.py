@@ -1,4 +1,4 @@
-"""What one agent says, or how much, does not concern all others."""
+"""One agent's reports, however many or large, do not affect other agents."""
 
 from __future__ import annotations
 

@@ -202,7 +202,7 @@ async def test_any_text_that_is_no_token_is_refused(word: str) -> None:
 
 
 def _reason(one: model.Instance) -> str:
-    """Why it is not ready, as COUNT_GROUP_REASON has it."""
+    """Why the instance is not ready, as COUNT_GROUP_REASON gives it."""
     for revision in one.spec.revision:
         if revision.target == model.REVISION_TARGET_READY:
             reports = [r.ready for r in one.status.revision if r.id == revision.id and r.HasField("ready")]

@@ -1,4 +1,4 @@
-"""The quick way for heartbeats: it takes plain repetitions only; everything else goes the long way, which says why."""
+"""The quick way for heartbeats takes only plain repetitions; other reports go the long way, which says why."""
 
 from __future__ import annotations
 

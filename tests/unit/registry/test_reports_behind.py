@@ -1,4 +1,4 @@
-"""Reports to a replica whose memory is not what lies in the store: few tries, and a true answer in the end."""
+"""Reports to a replica whose memory is behind the store: few tries, and a true answer in the end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Agents after the store was taken back to an earlier state: whoever took over since then is fenced by nobody."""
+"""Agents after a restore of the store: one that began after the backup is not fenced."""
 
 from __future__ import annotations
 

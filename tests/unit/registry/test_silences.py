@@ -33,7 +33,7 @@ async def test_a_ready_instance_is_as_silent_as_its_last_report_is_old() -> None
 
 
 @in_virtual_time
-async def test_an_instance_on_a_suspended_node_is_marked_and_its_silence_is_not_told() -> None:
+async def test_an_instance_on_a_suspended_node_is_marked_and_its_silence_not_given() -> None:
     async with Simulation() as simulation:
         registry = (await simulation.start_replica()).registry
         await ready(simulation, registry)

@@ -74,7 +74,7 @@ class Stage:
         self.clients = [Client(self, each) for each in wanted]
 
     def change(self, step: Step) -> None:
-        """The store changes; no replica knows it yet."""
+        """Change the store; no replica sees it yet."""
         batch = self.world.step(step)
         if batch.changes:
             self.truth.tell(batch)
@@ -149,7 +149,7 @@ async def read(stage: Stage, client: int, count: int) -> None:
 
 
 async def restart(stage: Stage, number: int) -> None:
-    """Its streams break off; its clients go to the other one."""
+    """Restart a replica: its streams break off, and its clients go to the other one."""
     stage.restart(number)
     for client in stage.clients:
         await client.open(1 - number)

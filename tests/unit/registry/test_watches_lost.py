@@ -1,4 +1,4 @@
-"""Watches whose continuity is lost: whoever follows one is told, and starts over."""
+"""Watches whose continuity is lost say so and start over."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ async def test_a_token_newer_than_the_store_starts_over() -> None:
     assert "newer than the store" in await resync_of(behind.watch(ALL, token))
 
 
-async def test_a_token_older_than_the_history_is_told_so() -> None:
+async def test_a_watch_with_a_token_older_than_the_history_starts_over() -> None:
     scene = Scene(history_bytes=2_000)
     token = (await synced(scene.watch())).resume_token
     for _ in range(10):
@@ -41,7 +41,7 @@ async def test_a_token_older_than_the_history_is_told_so() -> None:
     assert "history in memory" in await resync_of(scene.watch(token))
 
 
-async def test_a_token_of_another_epoch_is_told_so() -> None:
+async def test_a_watch_with_a_token_of_another_epoch_starts_over() -> None:
     scene = Scene()
     token = (await synced(scene.watch())).resume_token
     scene.still.replica.cache.epoch = "another"
@@ -88,7 +88,7 @@ async def test_a_slow_reader_of_the_history_is_resynced_when_its_part_is_gone() 
 
 
 @pytest.mark.parametrize("reading", ["the snapshot", "the past", "the present"])
-async def test_when_the_store_is_replaced_everyone_is_told(reading: str) -> None:
+async def test_when_the_store_is_replaced_every_watch_starts_over(reading: str) -> None:
     scene = Scene()
     token = (await synced(scene.watch())).resume_token
     scene.put("a")

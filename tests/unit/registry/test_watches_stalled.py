@@ -1,4 +1,4 @@
-"""What watches hold whose readers have stopped: the message under way, as bytes of the transport, and little else."""
+"""Watches whose readers have stopped hold the message under way and little else."""
 
 from __future__ import annotations
 

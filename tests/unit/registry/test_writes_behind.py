@@ -1,4 +1,4 @@
-"""Writes at a replica that is behind: nobody is told from memory what is no longer so."""
+"""Writes at a replica that is behind: no answer is given from outdated memory."""
 
 from __future__ import annotations
 

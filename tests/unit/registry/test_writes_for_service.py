@@ -1,4 +1,4 @@
-"""A write that names the service it is for changes no other service's instance, whatever else its caller may write."""
+"""A write for a service changes no other service's instance, whatever else its caller may write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for all watchers together: counted once, bounded, and whoever holds the most goes first."""
+"""The backlog of all watchers together is counted once and bounded; the furthest behind is cut off first."""
 
 from __future__ import annotations
 

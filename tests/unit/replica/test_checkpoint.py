@@ -66,7 +66,7 @@ def test_instances_come_back_with_their_heartbeats_from_a_file_for_its_owner_alo
 
 
 def test_instances_that_come_back_are_spared_from_garbage_collection(tmp_path: Path) -> None:
-    """A million of them: to look at each twice on its way takes a fifth of the start."""
+    """Scanning a million of them twice would take a fifth of the start."""
     path = tmp_path / "checkpoint"
     files.save(path, feed_of(*(f"i{number}" for number in range(300))).cache, History(1 << 20), PREFIX, FOOTING)
     looks = list[str]()

@@ -1,4 +1,4 @@
-"""Who gets what, and what a slow reader costs: nothing but itself."""
+"""Which watchers get which changes; a slow reader costs nobody but itself."""
 
 from __future__ import annotations
 

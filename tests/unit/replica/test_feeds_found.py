@@ -1,4 +1,4 @@
-"""A change finds the feeds that it concerns, all of them, and looks at few others."""
+"""A change reaches all the feeds that it concerns, and looks at few others."""
 
 from __future__ import annotations
 

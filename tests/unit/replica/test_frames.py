@@ -29,7 +29,7 @@ heard_times = st.lists(
 
 @st.composite
 def stored_parts(draw: st.DrawFn) -> FrameParts:
-    """Parts as HQ stores them: without the fields that the tails hold."""
+    """Parts as HQ stores them, without the fields in the tails."""
     instance = draw(instances())
     instance.meta.ClearField("version")
     instance.meta.ClearField("status_version")
@@ -49,7 +49,7 @@ EMPTY = FrameParts(b"", b"", b"", 0, 0)
 
 
 def merged(parts: FrameParts) -> Instance:
-    """What the frame has to mean, put together by protobuf."""
+    """What the frame must mean, merged by protobuf."""
     instance = Instance(
         meta=InstanceMeta.FromString(parts.meta),
         spec=InstanceSpec.FromString(parts.spec),

@@ -1,4 +1,4 @@
-"""Lists that are kept joined: always what is true now, and within their bytes."""
+"""Cached joined lists: always up to date, and within their budget of bytes."""
 
 from __future__ import annotations
 

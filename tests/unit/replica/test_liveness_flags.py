@@ -1,4 +1,4 @@
-"""Flags that would call everybody silent, or never anybody, are refused before anything is served."""
+"""Flags under which every agent or none would be called silent are refused before anything is served."""
 
 from __future__ import annotations
 

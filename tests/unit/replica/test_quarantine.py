@@ -1,4 +1,4 @@
-"""Records that nobody should have written: what the cache serves instead."""
+"""Unreadable records: what the cache serves instead."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_a_status_waits_for_its_spec_to_become_readable() -> None:
     assert entry.status_version == 1
 
 
-def test_a_good_status_is_taken_in_beside_a_bad_spec() -> None:
+def test_a_good_status_is_applied_beside_a_bad_spec() -> None:
     feed = Feed()
     feed(spec=spec_value("a"), status=status_value(mark(ready=False)))
     feed(spec=RUBBISH, status=status_value(mark(ready=True)))

@@ -1,4 +1,4 @@
-"""A replica and the etcd of its own, without which it is nothing."""
+"""A replica with an etcd of its own ends when that etcd dies."""
 
 from __future__ import annotations
 

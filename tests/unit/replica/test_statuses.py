@@ -38,7 +38,7 @@ def test_an_instance_is_ready_when_any_of_its_revisions_is(record: Record) -> No
     assert record.status.ready.reason == statuses.HEARTBEAT_TIMEOUT
 
 
-def test_a_report_is_kept_with_who_heard_it_and_what_it_said(record: Record) -> None:
+def test_a_report_is_recorded_with_its_digest_and_the_replica_that_heard_it(record: Record) -> None:
     record.report(sequence=9)
     mark = record.mark()
     assert (mark.ready, mark.sequence, mark.incarnation, mark.heard_by) == (True, 9, 5, "h1")
@@ -84,7 +84,7 @@ def test_an_expiry_leaves_the_rest_of_the_report(record: Record) -> None:
     assert record.mark().sequence == 1
 
 
-def test_a_recovery_tells_what_it_recovered_from(record: Record) -> None:
+def test_a_recovery_records_what_it_recovered_from(record: Record) -> None:
     record.report()
     record.expire()
     record.report(sequence=2)

@@ -1,4 +1,4 @@
-"""The process that minds workers, without any."""
+"""The process that starts workers, when none can be started."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""For which servers a token is: each has a name of its own, and takes only tokens that list it."""
+"""Audiences of tokens: each server has a name of its own, and takes only tokens that list it."""
 
 from __future__ import annotations
 

@@ -223,7 +223,7 @@ def test_two_processes_cannot_write_the_same_file(tmp_path: Path) -> None:
 def test_a_partly_written_line_is_truncated_or_noted_in_the_next_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, only_grows: bool
 ) -> None:
-    """A disk that becomes full; `only_grows`: the file cannot be truncated either."""
+    """The disk becomes full; with `only_grows`, the file cannot be truncated either."""
 
     def partly(descriptor: int, data: bytes) -> int:
         return real(descriptor, data[:40])

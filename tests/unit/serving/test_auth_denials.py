@@ -1,4 +1,4 @@
-"""What was denied or refused in the audit log: the first of a minute, then a sum, and none is forgotten."""
+"""Denied and refused calls in the audit log: the first of a minute, then a sum; none is forgotten."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy: who has which roles, how far they reach, and what is refused of a file."""
+"""The policy: who has which roles, how far they reach, and which files are refused."""
 
 from __future__ import annotations
 

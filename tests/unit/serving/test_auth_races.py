@@ -1,4 +1,4 @@
-"""Rights are looked at where the write is made: nothing comes between. And a move takes secrets along at once."""
+"""Rights are checked where the write is made, so that nothing comes in between; a move moves secrets at once."""
 
 from __future__ import annotations
 

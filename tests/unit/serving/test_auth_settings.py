@@ -1,4 +1,4 @@
-"""Flags of security that contradict each other, or lack each other, are refused by name before anything listens."""
+"""Inconsistent or incomplete security flags are refused by name before anything listens."""
 
 from __future__ import annotations
 

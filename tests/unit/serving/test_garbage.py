@@ -1,4 +1,4 @@
-"""What stays is not looked at for garbage again and again; what comes after it is."""
+"""Long-lived objects are not scanned by the garbage collector again and again; later garbage is collected."""
 
 from __future__ import annotations
 

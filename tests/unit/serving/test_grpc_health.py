@@ -1,4 +1,4 @@
-"""Watches of grpc.health.v1: every change is told, whenever it comes, and the end ends them."""
+"""Watches of grpc.health.v1: every change is sent, whenever it comes, and a shutdown ends them."""
 
 from __future__ import annotations
 

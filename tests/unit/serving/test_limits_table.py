@@ -1,4 +1,4 @@
-"""docs/security.md has every limit, with the default and the flag that it has."""
+"""docs/security.md has every limit with its default and flag."""
 
 from __future__ import annotations
 

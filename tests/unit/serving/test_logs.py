@@ -1,4 +1,4 @@
-"""What lines look like, and that a fault which repeats itself does not fill a disk."""
+"""The form of log lines; a repeated fault does not fill the disk."""
 
 from __future__ import annotations
 

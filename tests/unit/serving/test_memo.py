@@ -1,4 +1,4 @@
-"""Parsed requests that are remembered: the newest ones, and no more than a number of them, and of bytes."""
+"""Parsed requests are remembered: the newest ones, up to a number and up to a size."""
 
 from __future__ import annotations
 

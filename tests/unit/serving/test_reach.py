@@ -1,4 +1,4 @@
-"""What a method reaches is compared before it runs; a method that does not say what it reaches does not start."""
+"""The reach of a method is checked before it runs; a method without a reach does not start."""
 
 from __future__ import annotations
 

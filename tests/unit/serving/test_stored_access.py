@@ -1,4 +1,4 @@
-"""What a caller may reach survives beside a stored order, and says the same there."""
+"""The rights of a caller, stored beside its order, are read back unchanged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who works next, and how much of it is done in one turn of the loop."""
+"""Which waiter works next, and how much is done in one turn of the loop."""
 
 from __future__ import annotations
 

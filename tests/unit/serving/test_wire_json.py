@@ -200,7 +200,7 @@ def test_lists_within_their_limits_may_be_too_long_together() -> None:
 def test_a_list_too_long_for_any_call_is_refused_by_name_in_both_encodings(
     where: str, request_type: type[Message], value: dict[str, Any]
 ) -> None:
-    """Two bytes an item: four megabytes would be two million checks, audit lines or faults."""
+    """An item takes two bytes: four megabytes would be two million checks, audit lines or faults."""
     body = json.dumps(value).encode()
     wire = json_format.Parse(body, request_type()).SerializeToString()
     for parse, sent in ((parse_json(request_type), body), (parse_proto(request_type), wire)):

@@ -1,4 +1,4 @@
-"""What is passed on of the trace that a caller sent."""
+"""Which traces of callers are passed on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bad days: what the simulation must show whatever the costs are."""
+"""Drills: what the simulation must show whatever the costs are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Group commit: who shares a transaction, and who is told what."""
+"""Group commit: which writes share a transaction, and what each writer is told."""
 
 from __future__ import annotations
 

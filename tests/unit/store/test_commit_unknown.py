@@ -1,4 +1,4 @@
-"""Group commit: transactions without an answer, and a memory that is read anew meanwhile."""
+"""Group commit: transactions without an answer, and memory that is read anew meanwhile."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Compaction by one of several replicas, and the burial of those that are gone."""
+"""Compaction by one of several replicas, and the removal of the keys of replicas that are gone."""
 
 from __future__ import annotations
 

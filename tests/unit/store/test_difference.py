@@ -1,4 +1,4 @@
-"""The difference over a compacted gap: found without holding everything once more, and without a long turn."""
+"""The difference over a compacted gap is found without a second copy of everything, and without a long turn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The epoch: one identity of one history, whoever notices first."""
+"""The epoch: one identity for each history, whichever replica notices it first."""
 
 from __future__ import annotations
 

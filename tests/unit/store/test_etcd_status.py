@@ -1,4 +1,4 @@
-"""What a member of etcd says of itself, as HQ understands it."""
+"""The status of a member of etcd, as HQ reads it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which etcd is fit for data that matter."""
+"""Which versions of etcd are fit for production data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The storage format: a store that needs a newer reader is not served, whenever it came to need one."""
+"""The storage format: a store is no longer served from the moment it needs a newer reader."""
 
 from __future__ import annotations
 

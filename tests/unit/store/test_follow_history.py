@@ -1,4 +1,4 @@
-"""Another history is noticed however it shows, and the same one is never taken for another."""
+"""Every sign of another history is noticed, and the same history is never taken for another."""
 
 from __future__ import annotations
 

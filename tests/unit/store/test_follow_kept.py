@@ -1,4 +1,4 @@
-"""A start from what was kept shows what reading everything shows, or it reads everything; and no epoch ends for it."""
+"""A start from a checkpoint equals one that reads everything, or reads everything, in the same epoch."""
 
 from __future__ import annotations
 

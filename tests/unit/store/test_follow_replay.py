@@ -1,4 +1,4 @@
-"""A replay that the store cannot bring in time: a start, and a replica that was away, get on all the same."""
+"""Starts and returning replicas catch up even if the store cannot bring a replay in time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Memory proves itself against the store: what was lost on the way is found and mended, and nothing else is touched."""
+"""Memory is compared with the store: lost changes are found and mended, and nothing else is touched."""
 
 from __future__ import annotations
 

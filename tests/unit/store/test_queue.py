@@ -1,4 +1,4 @@
-"""Who waits for company before a transaction, and who does not."""
+"""Which writes wait for others before a transaction, and which do not."""
 
 from __future__ import annotations
 

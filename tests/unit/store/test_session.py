@@ -1,4 +1,4 @@
-"""The session word: settled before the first transaction, changed after one without an answer."""
+"""The session word: settled before the first transaction, and changed after one without an answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Over random messages: what is well-formed passes, a fault is named, nothing else ever happens."""
+"""Over random messages: well-formed ones pass, faults are named, and nothing else ever happens."""
 
 from collections.abc import Callable
 from typing import Any

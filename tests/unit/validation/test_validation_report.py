@@ -1,4 +1,4 @@
-"""What a report may say, and what HQ mends in it."""
+"""What a report may say, and what HQ cleans in it."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""What several CMSs say together, and the default one."""
+"""How the answers of several CMSs are combined, and the default CMS."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_a_v1_0_cms_gets_no_task_for_an_operation_it_does_not_know() -> None:
 
 
 def test_an_ok_that_waits_long_for_another_cms_is_given_back_and_asked_for_again_later() -> None:
-    """Else two operations that each hold one CMS would wait for each other for ever."""
+    """Otherwise two operations that each hold the ok of one CMS would wait for each other for ever."""
     held, other = Task(id="t-0", cms="a", created=True), Task(id="t-1", cms="b", created=True)
     held = task_after_answer(held, VERDICT_OK, "", 1000, provisional=False)
     other = task_after_answer(other, VERDICT_IN_PROCESS, "busy", 1000, provisional=False)
@@ -116,7 +116,7 @@ def test_two_cms_meet_soon_after_the_slower_one_approves(late_s: int) -> None:
     assert cms["a"].creations <= 10 + late_s // 3_600
 
 
-def test_two_operations_that_each_hold_what_the_other_waits_for_do_not_wait_for_ever() -> None:
+def test_two_operations_do_not_deadlock_over_two_cmss() -> None:
     cms = {"a": Queue(tasks=["x-a", "y-a"]), "b": Queue(tasks=["y-b", "x-b"])}
     approved_after(cms, {name: asking(name, created=True) for name in "xy"}, 7_200)
 

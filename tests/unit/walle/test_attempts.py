@@ -1,4 +1,4 @@
-"""However its checks take turns, a host gets so many repairs a day, and then it is dead."""
+"""However its checks take turns, a host gets a limited number of repairs a day, and then it is dead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet for weeks of virtual time: random faults and disasters; limits hold, and what can be repaired is."""
+"""A fleet for weeks of virtual time with random faults and disasters: limits hold, and repairs succeed."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def sources_contradict_each_other(life: Life) -> None:
 
 
 def planned_reboots_install_a_bad_kernel(life: Life) -> None:
-    """The first wave does not come back: there is no second one, today or tomorrow."""
+    """The first wave does not come back, so no second one begins, today or tomorrow."""
     fleet = life.fleet
     names = [name for name in fleet.hosts if fleet.host(name).status == HOST_STATUS_READY][:20]
     fleet.truth.bad_kernel = set(names)

@@ -1,4 +1,4 @@
-"""What switching on would do, told beforehand."""
+"""The forecast of what switching automation on would do."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who is told of adding, moving and removing a host: the protocol's list, in its order."""
+"""Which CMSs are told of adding, moving and removing a host, in the order of the protocol's list."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Credits, then the limit, are used up one by one in the order of breaking; what they cover begins."""
+"""Credits, then the limit, are used up in the order in which hosts broke; the repairs they cover begin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Notices that wait to be stored: none is dropped uncounted, whatever comes while some are being stored."""
+"""Notices that wait to be stored: none is dropped uncounted, even if more come meanwhile."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def outbox(storing: Storing) -> Outbox:
 
 
 def notices(first: int, end: int) -> list[Notice]:
-    """The first of them is critical."""
+    """Notices of which the first is critical."""
     return [Notice(SEVERITY_ERROR if n else SEVERITY_CRITICAL, "", f"notice {n}") for n in range(first, end)]
 
 

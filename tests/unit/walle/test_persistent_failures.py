@@ -1,6 +1,6 @@
 """What fails for a whole day: bounded calls, one notice for each change of state, no write without a change.
 
-Waiting is no failure: who says in-process is polled, and waits without bound.
+Waiting is no failure: a CMS that says in-process is polled without a bound.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A project from before there were bounds: it may keep what it has, and lose some, but get no more."""
+"""A project larger than the limits, from before they existed: it may shrink but not grow."""
 
 from __future__ import annotations
 

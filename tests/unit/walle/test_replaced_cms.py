@@ -1,4 +1,4 @@
-"""A project gets other CMSs while an operation waits: the new ones are asked, and the old ones hold nothing up."""
+"""A project gets other CMSs while an operation waits: the new ones are asked, the old ones no longer matter."""
 
 from __future__ import annotations
 

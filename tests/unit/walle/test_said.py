@@ -1,4 +1,4 @@
-"""What stops or rejects work is said where people look, and what waits for it gives its approval back."""
+"""A stop or rejection of work is shown where people look, and waiting work gives its approvals back."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The table of switch maintenance: what it promises holds on every way through it."""
+"""The table of switch maintenance: its promises hold on every path through it."""
 
 from __future__ import annotations
 

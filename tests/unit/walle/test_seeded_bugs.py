@@ -1,4 +1,4 @@
-"""Bugs that were put into Wall-E are found: by the search, by the fleet's auditor, by the deaths, by the promises."""
+"""Seeded bugs of Wall-E are found by the search, the fleet's auditor, the killed processes or the promises."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def play_a_busy_project() -> None:
 
 
 def play_for_days(name: str) -> Callable[[], None]:
-    """One of the fleet's plays, which has its own test without a bug."""
+    """A play of the fleet, which also has a test of its own without a bug."""
 
     def play() -> None:
         fleets.play_for_days(name)

@@ -1,4 +1,4 @@
-"""What Wall-E makes of a real replica's answers: a node that dies, in virtual time."""
+"""How Wall-E reads a real replica's answers about a node that dies, in virtual time."""
 
 from __future__ import annotations
 

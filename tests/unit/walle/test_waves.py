@@ -1,4 +1,4 @@
-"""Mass reboots: a wave is looked at before the next one begins, and all is not said to be well while hosts fail."""
+"""Mass reboots: each wave is judged before the next one begins, and failed hosts are never reported as well."""
 
 from __future__ import annotations
 

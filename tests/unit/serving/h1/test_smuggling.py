@@ -1,4 +1,4 @@
-"""What two parsers of HTTP/1.1 could read differently is refused: a proxy before us sees the requests that we see."""
+"""Requests that two parsers of HTTP/1.1 could read differently are refused: a proxy sees the same as we do."""
 
 from __future__ import annotations
 

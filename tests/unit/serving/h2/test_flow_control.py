@@ -220,7 +220,7 @@ def test_data_on_streams_that_are_gone_still_opens_the_window_of_the_connection(
     assert all(f.kind == frames.WINDOW_UPDATE and not f.stream_id for f in sent(machine))
 
 
-def test_a_reset_drops_what_waits_and_lets_the_others_go_on() -> None:
+def test_a_reset_drops_the_waiting_data_of_its_stream_only() -> None:
     machine = server(room=0)
     windows(machine)
     first, second = opened(machine, 1), opened(machine, 3)

@@ -1,4 +1,4 @@
-"""The end of a connection: a warning, a last word, and nothing lost of what was let in."""
+"""The graceful end of a connection: two GOAWAYs, and no accepted call is lost."""
 
 from __future__ import annotations
 
