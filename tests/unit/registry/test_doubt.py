@@ -111,7 +111,9 @@ def test_the_memory_for_strangers_is_bounded() -> None:
         ({30: 2, 20: 1}, 3, 80),
     ],
 )
-def test_strangers_of_a_single_node_raise_no_doubt_if_there_are_other_nodes(reporters: dict[int, int], nodes: int, expected: int) -> None:
+def test_strangers_of_a_single_node_raise_no_doubt_if_there_are_other_nodes(
+    reporters: dict[int, int], nodes: int, expected: int
+) -> None:
     assert believed(reporters, nodes) == expected
 
 
