@@ -158,7 +158,7 @@ def full_backlog() -> Iterator[str]:
         yield f"127.0.0.1:{address[1]}"
 
 
-def test_a_connection_that_is_never_accepted_is_no_answer_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_never_accepted_is_reported_as_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hqclient.connecting._PATIENCE_S", 0.1)
     with full_backlog() as address:
         assert "it does not answer in time: check that the machine is on" in why_unreachable(address, PLAIN)

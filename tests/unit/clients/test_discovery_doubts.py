@@ -71,7 +71,9 @@ def test_a_snapshot_of_the_same_epoch_is_believed_however_small_it_is() -> None:
 
 
 @pytest.mark.parametrize(("trust", "left"), [(UNSPECIFIED, ["a", "b"]), (CONFIRMED, [])])
-def test_another_epoch_is_believed_if_confirmed_or_most_is_there(trust: pb.EpochTrust, left: list[str]) -> None:
+def test_another_epoch_is_believed_if_it_is_confirmed_or_has_most_instances(
+    trust: pb.EpochTrust, left: list[str]
+) -> None:
     roster, _ = fed(LOST, part(*left), synced(source("e2", trust)), roster=known())
     assert (ids(roster), roster.doubt(), roster.epochs) == (left, "", {"c": "e2"})
 

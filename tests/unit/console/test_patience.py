@@ -43,7 +43,7 @@ async def test_a_late_answer_is_given_up_and_later_calls_fail_at_once() -> None:
     assert await patience.run_call(_answer) == "here"
 
 
-async def test_a_call_that_may_take_long_does_not_make_its_server_away() -> None:
+async def test_a_call_with_a_long_deadline_does_not_mark_its_server_as_away() -> None:
     patience, gate = _patience(), asyncio.Event()
     slow = asyncio.create_task(patience.run_call(gate.wait, 5.0))
     await asyncio.sleep(0.1)

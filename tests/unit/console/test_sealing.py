@@ -13,7 +13,7 @@ SEAL = Seal(b"k" * 32)
 
 
 @given(st.text(max_size=300))
-def test_a_sealed_text_opens_again_and_cannot_be_read(text: str) -> None:
+def test_a_sealed_text_can_be_opened_but_not_read(text: str) -> None:
     sealed = SEAL.seal("session", text)
     assert SEAL.open("session", sealed) == text
     if len(text) > 3:

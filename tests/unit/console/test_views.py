@@ -105,7 +105,7 @@ def test_reasons_are_counted_over_all_instances_and_not_over_the_few_that_were_l
     assert sampled.startswith("of 50 instances that were looked at, 50 instances: crashed: code 1.")
 
 
-def test_very_many_not_ready_are_a_problem_above_the_floor_too_unless_tasks_hold_them() -> None:
+def test_very_many_instances_not_ready_are_a_problem_even_above_the_floor_unless_tasks_hold_them() -> None:
     web = pb.InstanceCount(key="web", total=2_000, ready=1_333)
     floors = {"web": 1_200}
     assert readiness.lacking([web], floors, {}) == [web]
@@ -124,7 +124,7 @@ def test_stopped_instances_are_not_lacking_and_not_counted_for_the_rest() -> Non
     assert found.title == "db: 1 of 4 instances ready"
 
 
-def test_a_few_not_ready_above_the_floor_are_one_note_and_a_warning_if_any_crashes() -> None:
+def test_a_few_instances_not_ready_above_the_floor_are_one_note_or_a_warning_if_any_crashes() -> None:
     few = [pb.InstanceCount(key=f"s{n}", total=20, ready=19) for n in range(3)]
     [calm] = readiness.scattered_problem(few, "3 instances: starting.", is_crashing=False)
     assert calm.title == "3 instances are not ready in 3 services above the floor"
@@ -256,7 +256,7 @@ def test_a_time_that_an_agent_made_up_breaks_no_page() -> None:
 @pytest.mark.parametrize(
     ("length_s", "told"), [(5, "5 s"), (90, "1 min"), (7_500, "2 h 5 min"), (90_000, "1 d"), (36_000, "10 h")]
 )
-def test_spans_have_their_two_largest_units(length_s: float, told: str) -> None:
+def test_a_span_is_shown_in_few_units(length_s: float, told: str) -> None:
     assert span(length_s) == told
 
 

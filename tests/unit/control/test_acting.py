@@ -22,7 +22,7 @@ def test_a_holder_that_was_silent_for_a_whole_term_is_replaced() -> None:
     assert silence.is_over(sight)
 
 
-def test_a_refresh_starts_the_term_again() -> None:
+def test_a_refresh_begins_the_term_anew() -> None:
     silence = HolderSilence(10.0)
     for now in range(0, 9, 2):
         silence.record_sight(Sight(5, 7), now, now)

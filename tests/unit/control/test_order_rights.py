@@ -66,7 +66,7 @@ def test_an_order_of_a_revoked_author_does_not_take_effect() -> None:
 
 
 @pytest.mark.parametrize(("kind", "listed"), [(ProofKind.TOKEN, "tokens"), (ProofKind.CERTIFICATE, "serials")])
-def test_an_order_given_with_a_proof_revoked_since_does_not_take_effect(kind: ProofKind, listed: str) -> None:
+def test_an_order_given_with_a_proof_that_was_revoked_since_does_not_take_effect(kind: ProofKind, listed: str) -> None:
     """A stolen token: its waiting orders are refused, those that ann gave with another one are not."""
     now = gate("web")
     stolen, own = (encode_access(now.access(Identity("ann", kind, 0.0, id=proof), ORDER)) for proof in ("5d41", "7c22"))

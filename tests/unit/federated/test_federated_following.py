@@ -58,7 +58,7 @@ async def test_streams_that_end_soon_are_reopened_with_growing_pauses_even_if_ea
 
 
 @in_virtual_time
-async def test_a_stream_that_lasted_is_reopened_at_once() -> None:
+async def test_a_stream_that_lasted_is_opened_again_at_once() -> None:
     east = follower()
     for _ in range(10):
         await pause_after_a_stream_of(0.01, east)

@@ -305,7 +305,7 @@ def test_a_request_for_an_unknown_type_is_ignored() -> None:
     assert one.due() == {}
 
 
-def test_to_a_client_that_may_not_read_a_service_it_does_not_exist() -> None:
+def test_a_service_does_not_exist_for_a_client_that_may_not_read_it() -> None:
     one = client(*THREE, known("db-1", "db"), may_read=lambda service: service == "web")
     assert [message.name for message in one.wants(LDS, "web", "db")[LDS]] == ["web"]
     assert [message.cluster_name for message in one.wants(EDS, "web", "db")[EDS]] == ["web"]
@@ -390,7 +390,7 @@ def test_without_wildcard_clients_services_that_come_and_go_do_not_pile_up() -> 
     assert len(one.resources._listing._changed) < 1_100
 
 
-def test_cached_names_that_were_asked_for_once_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_that_were_asked_for_once_do_not_pile_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("gateways.xds.resources._MOST_KEPT", 20)
     one = client(*THREE)
     for number in range(50):

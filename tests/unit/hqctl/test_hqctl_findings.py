@@ -155,7 +155,7 @@ def test_a_full_etcd_is_not_called_lost_and_needs_more_than_compaction() -> None
     assert sorted(steps, key=found.next.index) == list(steps)
 
 
-def test_a_store_is_mentioned_before_it_is_full() -> None:
+def test_a_store_is_reported_before_it_is_full() -> None:
     filling = admin_pb2.StoreMember(version="3.6.1", leader=True, db_size_bytes=900, quota_bytes=1000)
     assert only(findings(facts(members=[filling]), NOW_S)).what.startswith("etcd is filling (900B, ")
     assert (

@@ -88,7 +88,7 @@ GIVEN_UP = "the store did not respond in time; nothing of web-1 was stored"
     ],
     ids=lambda value: repr(value),
 )
-def test_the_exit_code_tells_a_script_what_to_do_next(error: HqApiError, writing: bool, exit_code: Exit) -> None:
+def test_the_exit_code_says_what_to_do_next(error: HqApiError, writing: bool, exit_code: Exit) -> None:
     assert exit_of(error, writing=writing) is exit_code
 
 

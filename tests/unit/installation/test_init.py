@@ -319,7 +319,7 @@ def test_a_setting_that_servers_would_refuse_is_refused_before_anything_is_writt
     assert contents(tmp_path) == before
 
 
-def test_secrets_that_lie_on_walles_machines_are_not_looked_for_here(tmp_path: Path) -> None:
+def test_secrets_that_are_on_walles_machines_are_not_looked_for_here(tmp_path: Path) -> None:
     folder = tmp_path / "ams"
     assert run_init(str(folder), *_ASKED)[0] == 0
     (folder / "config/walle.yaml").write_text(

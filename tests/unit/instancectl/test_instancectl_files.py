@@ -272,7 +272,7 @@ def test_a_cgroup_that_delegates_memory_and_cpu_is_used(tmp_path: Path) -> None:
 # --- validate -------------------------------------------------------------------------------------------------------
 
 
-def test_validate_names_everything_that_instancectl_cannot_run() -> None:
+def test_validate_names_everything_that_instancectl_could_not_run() -> None:
     one = model.InstanceRevision(id="r1", target=READY)
     one.container.add(name="web", image="registry/web", command=["web"]).readiness_check.tcp.port = "http"
     one.package.add(name="data", url="torrent:abc")

@@ -19,7 +19,7 @@ def test_from_five_thousand_a_second_on_there_are_five_batches() -> None:
     assert {pace.interval_s(0.3 + n * BUSY_INTERVAL_S, 1_000) for n in range(20)} == {BUSY_INTERVAL_S}
 
 
-def test_the_pace_becomes_quick_again_below_half_of_that_rate() -> None:
+def test_the_pace_becomes_quick_again_below_half_of_the_busy_rate() -> None:
     pace = BatchPace(50.0)
     assert pace.interval_s(0.0, 6_000) == BUSY_INTERVAL_S
     assert pace.interval_s(0.9, 0) == BUSY_INTERVAL_S

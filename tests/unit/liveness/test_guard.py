@@ -158,7 +158,7 @@ def test_expiries_are_held_or_limited_above_the_share_and_right_after_it(
 
 @given(looks)
 @settings(deadline=None)
-def test_holds_last_no_longer_in_all_than_one_until_none_was_needed_for_as_long(
+def test_until_the_guard_was_idle_for_a_hold_time_its_holds_last_one_hold_time_in_all(
     history: list[tuple[float, int, int]],
 ) -> None:
     guard, now, held_s, free_s = ExpiryGuard(RULES), 0.0, 0.0, 0.0

@@ -92,7 +92,7 @@ def test_before_an_expiry_hq_is_present_for_an_interval_and_a_retry_without_a_ga
     assert list(deadlines.expired_keys(1_252 + times.grace_s + times.flush_s)) == [R1]
 
 
-def test_after_that_presence_gaps_do_not_postpone_for_ever() -> None:
+def test_short_gaps_do_not_postpone_a_carried_silence_for_ever() -> None:
     times = LivenessTimes()
     deadlines = Deadlines[RevisionKey](times)
     deadlines.start([R1], 0.0, "started", {R1: Silence(200)})

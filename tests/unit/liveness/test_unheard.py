@@ -53,7 +53,7 @@ def test_a_report_seen_during_a_gap_counts_from_the_gaps_beginning(
     assert deadlines.unheard_s(A, clock.now()) == 55
 
 
-def test_time_without_hq_counts_here_but_not_towards_an_expiry(
+def test_time_without_hq_counts_in_the_age_of_a_report_but_not_towards_an_expiry(
     clock: ManualClock, deadlines: Deadlines[RevisionKey]
 ) -> None:
     deadlines.record_contact(A, clock.now())

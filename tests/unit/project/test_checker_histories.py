@@ -125,7 +125,7 @@ def test_a_restore_loses_only_writes_after_its_snapshot_that_were_acknowledged_b
     assert broken([*UPDATED, Cut(2, at_ns=15)]) == {"DURABLE"}  # acknowledged after the restore
 
 
-def test_a_write_that_follows_an_acknowledged_one_is_stored_after_it() -> None:
+def test_a_write_is_not_acknowledged_before_it_is_stored() -> None:
     """Write two is acknowledged before write three begins, yet stored after it: a violation."""
     events = [*CREATED, Raw(3, (spec(3, "three"),)), Raw(4, (spec(4, "two"),))]
     calls = [write("update", "two", 4, at=20), write("update", "three", 3, at=30)]

@@ -28,7 +28,7 @@ def alive(kind: type[T]) -> set[int]:
 
 
 @pytest.mark.usefixtures("small_messages")
-async def test_stalled_new_watches_keep_no_more_old_instances_alive_than_the_history_has_changes() -> None:
+async def test_new_watches_that_stall_keep_no_more_old_instances_alive_than_the_history_has_changes() -> None:
     before = alive(Entry)
     scene = Scene(history_bytes=100_000)
     scene.put(*NAMES)

@@ -97,7 +97,7 @@ async def test_a_replica_that_has_not_seen_an_id_change_hands_does_not_write_to_
 
 @in_virtual_time
 @SENDS
-async def test_a_replica_that_has_not_seen_an_id_become_the_services_asks_the_store(send: Send) -> None:
+async def test_a_replica_that_has_not_seen_an_id_given_to_the_service_asks_the_store(send: Send) -> None:
     async with Simulation() as simulation:
         here, there = await simulation.start_replica(), await simulation.start_replica()
         await create(here.registry, instance("a", "mail"))

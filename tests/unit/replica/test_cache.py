@@ -81,7 +81,7 @@ def test_a_recreated_instance_has_no_heartbeats_of_its_predecessor() -> None:
 # --- waiting --------------------------------------------------------------------------------------------------------
 
 
-async def test_waiting_ends_when_the_version_arrives() -> None:
+async def test_waiting_ends_when_the_version_is_there() -> None:
     cache = Cache(KEYS)
     cache.advance(5)
     await cache.wait_for(5)

@@ -37,7 +37,7 @@ def test_a_missing_flag_is_named(tmp_path: Path, flags: dict[str, Any], words: s
         security_of(Secured(tmp_path).given(**flags), SystemClock(), "test")
 
 
-def test_a_gateway_requires_tokens_as_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
+def test_a_gateway_needs_tokens_since_it_cannot_pass_certificates_on(tmp_path: Path) -> None:
     files = Secured(tmp_path)
     with pytest.raises(BadSecurity, match="--policy needs --jwks at a federation gateway"):
         security_of(files.with_certificates(jwks="", issuer=""), SystemClock(), None, forwards=True)
@@ -93,6 +93,6 @@ def test_a_command_without_the_flags_of_security_is_not_told_to_use_them() -> No
 @pytest.mark.parametrize(
     "name", ["127.evil.example:7071", "127.0.0.1.evil.example:7071", ":7071", "[::]:7071", "0.0.0.0:1"]
 )
-def test_a_name_that_only_begins_like_a_loopback_address_is_none(name: str) -> None:
+def test_a_name_that_only_begins_like_a_loopback_address_is_another_machine(name: str) -> None:
     assert not is_loopback(name)
     assert all(map(is_loopback, ("127.0.0.1:1", "127.1.2.3:1", "localhost:1", "[::1]:1")))

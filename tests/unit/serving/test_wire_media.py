@@ -51,7 +51,7 @@ def test_other_content_types_are_refused_with_a_list(content_type: bytes | None)
         Media(JSON, PROTO).encodings(content_type, None)
 
 
-def test_the_memory_for_headers_is_bounded() -> None:
+def test_memory_of_headers_is_bounded() -> None:
     media = Media(JSON, PROTO)
     for number in range(5_000):
         media.encodings(JSON.encode(), b"x/%d" % number)

@@ -76,7 +76,7 @@ WRITES = [
 
 
 @pytest.mark.parametrize(("code", "details", "meaning"), WRITES)
-def test_a_failed_write_is_unknown_unless_it_was_certainly_not_stored(
+def test_a_failed_write_is_unknown_unless_it_certainly_was_not_done(
     code: grpc.StatusCode, details: str, meaning: type[Exception]
 ) -> None:
     with pytest.raises(meaning) as raised:
@@ -137,7 +137,7 @@ async def test_a_token_is_fetched_once_for_all_who_wait() -> None:
 
 
 @in_virtual_time
-async def test_a_refusal_of_an_old_token_keeps_the_newer_one() -> None:
+async def test_a_refusal_of_an_old_token_leaves_the_newer_one() -> None:
     token = Token(Tokens())
     old = await token.metadata()
     for _ in range(10):

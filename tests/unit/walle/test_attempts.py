@@ -71,7 +71,7 @@ def test_two_checks_that_fail_in_turn_do_not_reboot_a_host_all_day(state: HostSt
     assert day.notices[-1].text.startswith("h1 is dead")
 
 
-def test_a_host_with_good_checks_is_not_dead_however_often_it_was_repaired() -> None:
+def test_a_host_whose_checks_are_fine_is_not_dead_however_often_it_was_repaired() -> None:
     host = repaired_at(*[NOW_MS - 1000] * 5)
     del host.check[:]
     assert decide(host, a_project(), Incidents(), NOW_MS).step is None

@@ -64,7 +64,7 @@ def test_an_old_payload_changes_nothing() -> None:
     assert changed_check(again, said("a", failing=False, starts_s=5), at()) is None
 
 
-def test_two_alerts_of_a_source_are_separate_faults() -> None:
+def test_two_alerts_of_a_source_are_two_faults() -> None:
     check = after(said("a", fingerprint="1"), said("a", fingerprint="2"), said("a", failing=False, fingerprint="1"))
     assert check.failing
 

@@ -60,14 +60,14 @@ def test_a_check_in_no_scheme_causes_nothing() -> None:
         (0, REBOOT, OUTCOME_REJECTED, "declare it dead"),
     ],
 )
-def test_the_next_step_depends_on_how_the_last_one_ended(
+def test_the_next_step_follows_from_how_the_last_one_ended(
     last_step: int, last_kind: OperationKind, outcome: Outcome, expected: str
 ) -> None:
     host = repaired(a_host("h1", "UNREACHABLE"), "UNREACHABLE", last_step, last_kind, outcome, NOW_MS - 1000)
     assert decided(host).startswith(f"h1: {expected}")
 
 
-def test_a_check_that_was_good_for_a_day_begins_at_the_first_step_again() -> None:
+def test_a_check_that_was_fine_for_a_day_begins_at_the_first_step_again() -> None:
     host = repaired(a_host("h1", "ssh"), "ssh", 1, REDEPLOY, OUTCOME_DONE, NOW_MS - AGAIN_WITHIN_MS)
     assert decided(host).startswith("h1: reboot")
 
@@ -231,7 +231,7 @@ def test_dead_hosts_do_not_count_for_an_incident_of_the_healthy_ones() -> None:
     assert Incidents().observe([*dead, *rack(1, 2, rack="r7")], NOW_MS) == []
 
 
-def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_get_time_to_start() -> None:
+def test_an_incident_lasts_until_three_quarters_are_back_and_the_rest_gets_time_to_start() -> None:
     incidents = Incidents()
     incidents.observe(rack(40, 40, rack="r7"), NOW_MS)
     incidents.observe(rack(11, 40, rack="r7"), NOW_MS + 1000)

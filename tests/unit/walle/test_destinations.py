@@ -30,7 +30,7 @@ from walle.outgoing.destinations import (
         ("[::ffff:127.0.0.1]", ("127.0.0.1", 0)),
     ],
 )
-def test_an_address_is_a_host_with_or_without_a_port(text: str, address: tuple[str, int]) -> None:
+def test_an_address_is_a_host_and_perhaps_a_port(text: str, address: tuple[str, int]) -> None:
     assert parse_address(text) == address
     assert parse_address(str(parse_address(text))) == address
 
@@ -69,7 +69,7 @@ def test_an_address_is_a_host_with_or_without_a_port(text: str, address: tuple[s
         "ä.example",
     ],
 )
-def test_other_text_is_not_an_address(text: str) -> None:
+def test_malformed_text_is_not_an_address(text: str) -> None:
     with pytest.raises(BadAddress):
         parse_address(text)
 
@@ -137,7 +137,7 @@ def test_a_management_controller_is_called_only_if_an_entry_covers_it(
     assert (listed.controller_at(parse_address(address), "lab-1", 443) is not None) is is_called
 
 
-def test_the_account_is_that_of_the_first_entry_that_covers_the_host() -> None:
+def test_the_account_is_that_of_the_first_entry_which_covers_the_host() -> None:
     lab, prod = (
         Controllers(ip_network("10.7.0.0/16"), nodes=Patterns(["lab-*"]), user="lab", password="l"),
         Controllers(ip_network("10.0.0.0/8"), user="prod", password="hidden"),

@@ -85,7 +85,7 @@ def test_dns_is_limited_by_the_hosts_whose_records_were_fixed() -> None:
     assert not panel.fix_dns("h3")
 
 
-def test_hosts_that_become_dead_have_a_limit_of_their_own() -> None:
+def test_hosts_that_went_dead_have_a_limit_of_their_own() -> None:
     panel = Panel(limits={DEAD: ["1d:2"]})
     assert [panel.die(f"h{i}") for i in range(3)] == [True, True, False]
     assert panel.is_off(Automation.HEALING)

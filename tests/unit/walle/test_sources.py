@@ -113,7 +113,7 @@ def test_a_node_under_planned_work_may_be_reachable_but_never_unreachable() -> N
         (Source(), GuardState(), ""),
     ],
 )
-def test_silence_is_not_believed_while_hq_may_be_the_cause(source: Source, guard: GuardState, why: str) -> None:
+def test_silence_is_not_believed_while_hq_may_be_its_reason(source: Source, guard: GuardState, why: str) -> None:
     assert why in why_not_believed([source], guard)
     assert bool(why) == bool(why_not_believed([source], guard))
 

@@ -91,7 +91,7 @@ def test_continuation_flood_with_empty_frames_runs_out_of_credit() -> None:
     assert flood(machine, frame(frames.CONTINUATION, 0, 1)) <= CREDIT
 
 
-def test_an_hpack_bomb_costs_neither_memory_nor_time_and_is_answered() -> None:
+def test_hpack_bomb_costs_neither_memory_nor_time_and_gets_an_answer() -> None:
     machine = server()
     seed = b"\x40\x01a\x7f\xa1\x1e" + b"v" * 4_000
     tell(machine, frame(frames.HEADERS, 5, 1, hpack.encode(REQUEST) + seed))
