@@ -197,7 +197,7 @@ def reach_in(steps: Sequence[WaveStep], over: int, total: int) -> int:
 
 
 def weight_in(steps: Sequence[WaveStep], over: int) -> int:
-    """The percentage of their weight that the parts begun have, once `over` of the steps are over."""
+    """The percentage of its usual weight that each part begun has, once the first `over` steps have ended."""
     if over >= len(steps):
         return FULL_WEIGHT
     return next((one.weight for one in reversed(steps[: over + 1]) if one.weight is not None), FULL_WEIGHT)

@@ -170,7 +170,7 @@ STATES: Final = (
         "TIME_LIMIT_VIOLATION",
         "Timed out",
         COMMON,
-        "a hook took too long: a prepare script, a secret that does not come, an overloaded host",
+        "a step took too long: a prepare script, a secret that does not come, an overloaded host",
         ("TimedOut", "PrepareScriptTimedOut", "StartHookTimedOut"),
     ),
     InstanceState(

@@ -102,7 +102,7 @@ class InstanceIndex:
                 self.unverified.add(key)
 
     def record_report(self, key: InstanceKey, at: float, interval_s: float = 0.0) -> None:
-        """Note that HQ received an instance's report at `at` or later; `interval_s`: the instance's own, if any."""
+        """HQ received an instance's report at `at` or later; `interval_s`: its own report interval, if any."""
         if key in self.instances and self.hearing.record_report(key, at, interval_s):
             self._assess(self.instances[key])
 

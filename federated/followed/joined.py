@@ -64,7 +64,7 @@ class MergedList:
         return self._json_answer[2]
 
     async def _current_json(self, sources: bytes) -> bytes:
-        """JSON of some moment during the call."""
+        """The list as JSON, as it stood during the call: encoded again if it changed meanwhile."""
         while self._json[0] != (generation := self.body().generation):
             listed = await frames_as_json(self._frames(), self._pieces)
             if self.body().generation == generation:

@@ -53,7 +53,7 @@ class _ResolvedName:
 
     def __init__(self, service: str) -> None:
         self.addresses: tuple[str, ...] = ()
-        self.service = service  # that named it first: in its share the name is counted and looked up again
+        self.service = service  # the first to name it: it counts against its quota and uses its lookup slots
         self.looked_up_for: set[str] = set()
         self.is_pending, self.has_failed, self.unused = True, False, 0
 

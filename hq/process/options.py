@@ -121,7 +121,7 @@ limits = together(
         "--max-store-bytes",
         type=Bytes(),
         default="1536MiB",
-        help="Refuse writes that add data above this size of live records. Use 3/4 of etcd's quota; 0: no limit.",
+        help="Refuse writes that add data once live records have this size. Use 3/4 of etcd's quota; 0: no limit.",
     ),
     flags.limits(agents=True),
 )

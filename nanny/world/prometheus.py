@@ -53,7 +53,7 @@ class PrometheusPort:
         return frozenset(self._sources)
 
     async def read(self, name: str, query: str, service: str) -> list[float]:
-        """The values that a query of a service finds now. Raises NoReading."""
+        """Run the query for a service now; return the values it finds. Raises NoReading."""
         source = self._sources.get(name)
         if source is None:
             raise NoReading(f"Nanny's configuration has no Prometheus {name} any more")

@@ -17,7 +17,8 @@ from serving.protocol_errors import HeadersTooLarge, MalformedHttp
 from serving.transport.connection import Core, ServerConnection
 from serving.transport.exchange import NO_HANDLER, AnswerHead, Exchange, Fields, with_extra
 
-_ROOM_BYTES, _JOINED_BYTES = 512 * 1024, 32 * 1024  # of DATA: handed over at once; that wait for the next turn
+_ROOM_BYTES: Final = 512 * 1024  # DATA handed to the transport at once, at most
+_JOINED_BYTES: Final = 32 * 1024  # output up to this size waits for the next turn's
 _BATCH, _TURN_S = 8, 0.001  # requests between looks at the clock
 _EARNED_PER_S: Final = 100.0
 _DRAIN_S: Final = 1.0  # between the warning that no more streams are served, and the last word

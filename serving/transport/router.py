@@ -149,7 +149,7 @@ class Router:
         if endpoint is not None:
             endpoint.stats["grpc" if is_grpc else "http"].count_end(error.code)
         if isinstance(error, GrpcNeedsHttp2):
-            self._refuse_plainly(exchange, error, status_fields(error))  # the fields are for a client behind a proxy
+            self._refuse_plainly(exchange, error, status_fields(error))  # also as gRPC: a proxy may have sent it
         elif isinstance(error, UnsupportedMediaType) and (is_grpc or (kind and not kind.startswith(_ORDINARY))):
             # Nobody knows which protocol that is: some clients would take an error of another one for nonsense.
             self._refuse_plainly(exchange, error)

@@ -58,7 +58,7 @@ async def test_freshness_is_a_duration(http: RawHttp, duration: str) -> None:
 
 
 @pytest.mark.parametrize("duration", ["10", "s", "-1s", "1e3s", "10 s", "1,5s", "nans", "9" * 50 + "s"])
-async def test_what_is_no_duration_is_refused_by_name(http: RawHttp, duration: str) -> None:
+async def test_an_invalid_duration_is_refused_and_the_message_quotes_it(http: RawHttp, duration: str) -> None:
     answer = await http.get(f"/readyz?fresh={duration.replace(' ', '%20')}")
     assert answer.status == 400
     assert "is not a duration" in answer.json()["message"]

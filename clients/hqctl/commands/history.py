@@ -204,7 +204,7 @@ def decisions(
     limit: int,
     output: str,
 ) -> None:
-    """Show what was decided of SUBJECT (a task, service, host or project), or of all, and what it was decided on."""
+    """Show decisions about SUBJECT (a task, service, host or project), or all, with the facts they were based on."""
     request = pb.ListDecisionsRequest(
         server=server or "", subject=subject, service_id=service, node=node, page_size=limit
     )

@@ -159,7 +159,7 @@ def _ready(
     installed: ConditionVerdict,
     stage: RunningRevision,
 ) -> ConditionVerdict:
-    # By id: while new files of it are prepared, the revision that runs is still this one.
+    # By id, not key: while changed files of this revision are prepared, the one that runs has another digest.
     if stage.key is not None and stage.key.id == key.id:
         return stage.leaving or (STOPPING if stage.ends else readiness(stage.containers))
     if stage.ends:

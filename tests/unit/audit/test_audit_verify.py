@@ -113,7 +113,7 @@ def test_any_single_change_of_a_byte_before_the_last_line_is_found(tmp_path: Pat
         assert verify(path).exit_code == 1, at
 
 
-def test_a_log_cut_at_its_end_is_found_by_an_expected_line(tmp_path: Path) -> None:
+def test_a_truncated_log_is_detected_if_an_expected_line_is_given(tmp_path: Path) -> None:
     mark = written(tmp_path / "audit", 20)
     changed(tmp_path / "audit", lambda lines: lines[:-1])
     assert verify(tmp_path / "audit").exit_code == 0, "nothing in the file says that there was more"
