@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from cms.api.shapes import budget_state, limit_state, record_of, state_of
 from cms.checks import check_hosts, check_task
+from cms.kinds import KINDS
 from cms.leave import TaskService
 from cms.ledger.actions import ACTIONS
 from cms.ledger.plan import plan
@@ -22,11 +23,12 @@ from serving.rights.rules import LEAVE, READ
 from serving.rights.stored import encode_access
 
 _MOST_PLANNED = 1_000
+_PARTS: Final = ("task", *(kind.name for kind in KINDS))
 
 
 def _subject(request: Any) -> str:
-    """The task, budget, windows or issuer that a request is about."""
-    about = next((getattr(request, part) for part in ("task", "budget", "windows") if hasattr(request, part)), request)
+    """The task, setting or issuer that a request is about."""
+    about = next((getattr(request, part) for part in _PARTS if hasattr(request, part)), request)
     return next((str(getattr(about, name)) for name in ("id", "name", "issuer") if hasattr(about, name)), "")
 
 
