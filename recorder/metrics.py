@@ -23,7 +23,12 @@ def _open_gaps(subject: RecorderMetricSources) -> dict[tuple[str, ...], float]:
 D = Declared[RecorderMetricSources]
 METRICS: Final = (
     D("gauge", "hq_recorder_instances", "Instances that are followed.", lambda subject: subject.journal.instances),
-    D("counter", "hq_recorder_changes", "Changes that were written.", lambda subject: subject.journal.written_rows),
+    D(
+        "counter",
+        "hq_recorder_changes_total",
+        "Changes that were written.",
+        lambda subject: subject.journal.written_rows,
+    ),
     D("gauge", "hq_recorder_bytes", "Size of the record on disk.", lambda subject: subject.archive.size()),
     D("gauge", "hq_recorder_gap", "1 while nothing is heard from a location.", _open_gaps, ("location",)),
     D(

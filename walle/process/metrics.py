@@ -104,13 +104,17 @@ METRICS: Final[tuple[Declared[WalleSupervisor], ...]] = (
     Declared("gauge", "walle_scenarios", "Scenarios.", _scenarios, ("stage",)),
     Declared(
         "counter",
-        "walle_notices_sent",
+        "walle_notices_sent_total",
         "Notices delivered.",
         _by_severity(lambda walle: walle.outbox.sent),
         ("severity",),
     ),
     Declared(
-        "counter", "walle_notices_lost", "Notices not delivered.", _by_severity(lambda w: w.outbox.lost), ("severity",)
+        "counter",
+        "walle_notices_lost_total",
+        "Notices not delivered.",
+        _by_severity(lambda w: w.outbox.lost),
+        ("severity",),
     ),
     Declared(
         "gauge",
@@ -121,7 +125,7 @@ METRICS: Final[tuple[Declared[WalleSupervisor], ...]] = (
     ),
     Declared(
         "counter",
-        "walle_cms_requests",
+        "walle_cms_requests_total",
         "Calls to CMSs.",
         lambda walle: {labels: float(count) for labels, count in walle.cms_events.calls.items()},
         ("cms", "action", "result"),
