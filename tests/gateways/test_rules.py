@@ -22,13 +22,13 @@ and tests/gateways.
 | an empty service, a deleted one, one that never was (long) | here | here | here |
 | 10,000 instances of one service, and then the gateway killed (long) | here | here | here |
 | … answered in little time and bytes | `of_ten_thousand` | `ten_thousand_instances` | `ten_thousand_endpoints` |
-| an unrelated change | `unrelated_change_keeps` | `unrelated_change_wakes` | `unrelated_change_sends` |
+| an unrelated change | `cached_answers_last` | `unrelated_change_wakes` | `unrelated_change_sends` |
 | changes at random | `knowledge_counts` | `continues_at_any_gateway` | `client_ends_with`, `both_forms` |
-| who has all clusters loses none to what is not known | | | `clusters_are_kept`, `takes_nothing_away` |
-| an index never misleads | | `index_that_is_not`, `index_of_another` | |
+| who has all clusters loses none to what is not known | | | `clusters_are_kept`, `removes_nothing` |
+| an index never misleads | | `another_index_than`, `index_of_another` | |
 | a client that is slow | | `never_missed` | `stream_sends` |
-| hosts that are names | `host_whose_name` | their names are shown | `hosts_that_are_names` |
-| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `wait_are_bounded` | `names_of`, `keeps_nothing` |
+| hosts that are names | `host_whose_name` | their names are shown | `wait_for_hosts` |
+| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `waiting_queries_is_bounded` | `names_of`, `keeps_nothing` |
 | clients of others: 200 changes, SIGKILL, HQ away | tests/judges | tests/judges | tests/judges |
 """
 
