@@ -28,7 +28,7 @@ and tests/gateways.
 | an index never misleads | | `another_index_than`, `index_of_another` | |
 | a client that is slow | | `never_missed` | `stream_sends` |
 | hosts that are names | `host_whose_name` | their names are shown | `wait_for_hosts` |
-| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `waiting_queries_is_bounded` | `names_of`, `keeps_nothing` |
+| bounded answers and askers | `no_answer_is_longer`, `its_rate` | `waiting_queries_is` | `names_of`, `keeps_nothing` |
 | clients of others: 200 changes, SIGKILL, HQ away | tests/judges | tests/judges | tests/judges |
 """
 
