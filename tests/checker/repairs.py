@@ -62,13 +62,19 @@ class _Counter:
     """One limit's uses since its fuse was switched on, and its credit."""
 
     used: list[tuple[int, str]] = field(default_factory=list)
+    latest_ms: int = 0
     credit: int = 0
     until_ms: int = 0
 
     def use(self, limits: Limits, name: str, host: str, at_ms: int) -> str:
         """Count it; returns which pair does not allow it."""
-        over, is_new = "", False
-        for pair in limit_of(limits, name).pair:
+        over, is_new, pairs = "", False, limit_of(limits, name).pair
+        # What left the longest window stays out, though the next acting process begins some seconds earlier on the
+        # ledger's clock: that clock never runs faster than time.
+        self.latest_ms = max(self.latest_ms, at_ms)
+        longest_ms = max((pair.period_s for pair in pairs), default=0) * 1000
+        self.used = [(at, one) for at, one in self.used if self.latest_ms - longest_ms < at]
+        for pair in pairs:
             window = {one for at, one in self.used if at_ms - pair.period_s * 1000 < at}
             is_new |= host not in window
             if host not in window and len(window) >= pair.count:

@@ -122,6 +122,14 @@ def test_the_checker_blames_a_repair_above_the_limit_and_none_once_the_window_ha
     assert story.blamed() == ["c"]
 
 
+def test_the_checker_counts_no_repair_again_that_left_its_window_before_the_clock_went_back() -> None:
+    """The next acting process begins some seconds earlier; marks of what had left the window are deleted by then."""
+    story = Story("1m:2")
+    for name, at_s in (("a", 10), ("b", 80), ("c", 65), ("d", 66)):
+        story.repair(name, at_s)
+    assert story.blamed() == ["d"]
+
+
 def test_the_checker_allows_credits_until_they_are_spent_or_over() -> None:
     story = Story("1m:1")
     story.fuse(off=True)
