@@ -244,6 +244,8 @@ class WalleSupervisor:
         self.parts = parts = make_parts(self.storing, self.projects, self.cms_events)
         self._collector = Collector(lambda: self.world.installation)
         self._collecting = Backoff(rng)
+        self._holders: dict[str, str] = {}  # by host, the scenario that holds it
+        self._held: dict[str, set[str]] = {}  # the reverse
         self._dns_checks: dict[str, frozenset[str]] = {}  # by project, those that ask for DNS fixes
         self._looks: Counter[str] = Counter()  # by project, since the store was restored
         healer = Healer(self.storing, parts, self.world, self.ledger.now, rng)
@@ -267,6 +269,7 @@ class WalleSupervisor:
         looking = controller.reconcile("garbage", self._look_at_tasks, lambda: list(self.projects), while_closed=True)
         # Existing projects are checked when this process begins to act; new ones have nothing to collect yet.
         self.projects.listen(lambda name: looking.trigger(name, 0.0 if self.world.epoch() else COLLECT_EVERY_S))
+        self.hosts.listen(self._note_holder)
         self.hosts.listen(healing.trigger)
         self.hosts.listen(self._trigger_dns)
         self.projects.listen(self._trigger_dns_of)
@@ -309,8 +312,22 @@ class WalleSupervisor:
             known = self._dns_checks[project] = frozenset(checks_in(scheme_of(found), Automation.DNS))
         return known
 
+    def _note_holder(self, name: str) -> None:
+        if before := self._holders.pop(name, ""):
+            self._held[before].discard(name)
+            if not self._held[before]:
+                del self._held[before]
+        if scenario := self._scenario_of(name):
+            self._holders[name] = scenario
+            self._held.setdefault(scenario, set()).add(name)
+
+    def _scenario_of(self, host: str) -> str:
+        found = None if host in self.hosts.unreadable else self.hosts.get(host)
+        return found.scenario if found is not None else ""
+
     def _held_hosts(self, scenario: str) -> list[str]:
-        return [host.name for host in self.hosts.values() if host.scenario == scenario]
+        """Names of the hosts that a scenario holds. Nobody tells of hosts that are gone after a reload."""
+        return sorted(name for name in self._held.get(scenario, ()) if self._scenario_of(name) == scenario)
 
     def _within_reach(self, names: Iterable[str], access: str) -> list[str]:
         """Return the names that the author was allowed to reach when it gave the order, and still is."""
