@@ -148,8 +148,8 @@ async def _silence(stub: Any, agents: list[Agent], scraped: Scraped) -> None:
 
 
 async def _agents_of_a_lost_store(stub: Any, scraped: Scraped) -> None:
-    """More than there are instances, and they go on."""
-    lost = [Agent(stub, f"lost-{number}") for number in range(30)]
+    """More than there are instances, on several nodes, and they go on."""
+    lost = [Agent(stub, f"lost-{number}", node=f"node-{number % 5}") for number in range(30)]
     while not scraped.look()["hq_epoch_doubted"]:
         await asyncio.gather(*(_ignored(agent.begin()) for agent in lost))
         await asyncio.sleep(0.1)
