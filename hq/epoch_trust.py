@@ -59,13 +59,13 @@ def far_less(now: InstanceCounts, before: InstanceCounts) -> bool:
     return now.instances * 2 < before.instances or now.ready * 2 < before.ready
 
 
-def believed(reporters: Mapping[int, int], nodes: int) -> int:
+def credible_total(reporters: Mapping[int, int], nodes: int) -> int:
     """How many unknown instances count, while the store knows so many nodes.
 
     One agent can make up any number. So the node that reports the most counts for no more than the next one, and alone
     for nothing; if the store knows one node at most, all count. `reporters`: how many nodes report each number.
     """
-    total = total_of(reporters)
+    total = reported_total(reporters)
     if nodes <= 1 or not total:
         return total
     most = max(reporters)
@@ -73,7 +73,7 @@ def believed(reporters: Mapping[int, int], nodes: int) -> int:
     return total - most + next_most
 
 
-def total_of(reporters: Mapping[int, int]) -> int:
+def reported_total(reporters: Mapping[int, int]) -> int:
     """How many unknown instances all of them report."""
     return sum(count * nodes for count, nodes in reporters.items())
 
@@ -240,12 +240,12 @@ class EpochTrust:
         if nodes <= 1 and going_on:
             self._was_empty = self._cache.epoch
         is_whole = self._was_empty == self._cache.epoch
-        strangers = total_of(going_on) if is_whole else believed(going_on, nodes)
+        strangers = reported_total(going_on) if is_whole else credible_total(going_on, nodes)
         return standing(now, self._cache.epoch_record, self._orders.confirmed, strangers)
 
     def unknown_reported(self) -> int:
         """How many instances agents go on reporting, believed or not."""
-        return total_of(self.strangers.going_on(self._clock.now()))
+        return reported_total(self.strangers.going_on(self._clock.now()))
 
     def check(self) -> None:
         """Raises EpochDoubted: the store may have lost what it held."""

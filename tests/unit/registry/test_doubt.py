@@ -17,8 +17,8 @@ from hq.epoch_trust import (
     EpochTrust,
     InstanceCounts,
     UnknownInstances,
-    believed,
-    total_of,
+    credible_total,
+    reported_total,
 )
 from hqpb.storage.v1.storage_pb2 import EpochConfirmation, EpochRecord
 from hqpb.v1 import service_pb2
@@ -95,7 +95,7 @@ def test_the_memory_for_strangers_is_bounded() -> None:
     assert strangers.going_on(0) == {1: 1, 10_000: 1}, "one node pushes out nobody else's"
     for n in range(100_010):
         strangers.record_report(f"n{n % 100}", f"i-{n}", 1)
-    assert total_of(strangers.going_on(1)) == 100_000
+    assert reported_total(strangers.going_on(1)) == 100_000
     strangers.clear()
     assert strangers.going_on(0) == {}
 
@@ -114,7 +114,7 @@ def test_the_memory_for_strangers_is_bounded() -> None:
 def test_strangers_of_a_single_node_raise_no_doubt_if_there_are_other_nodes(
     reporters: dict[int, int], nodes: int, expected: int
 ) -> None:
-    assert believed(reporters, nodes) == expected
+    assert credible_total(reporters, nodes) == expected
 
 
 def test_nodes_are_counted_by_how_many_unknown_instances_they_report() -> None:
