@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from typing import Any
 
 import pytest
 
+from hqclient.client import Client
+from hqclient.errors import HqApiError
 from hqclient.links import ReplicaLink, insecure_channel
 
 
@@ -45,3 +48,11 @@ async def test_the_cause_is_sought_for_those_who_are_told_and_once_for_all_of_th
     assert {str(error) for error in errors} == {"cannot connect to 127.0.0.1:1: nothing listens there"}
     assert asked == ["127.0.0.1:1"]
     await link.close()
+
+
+@pytest.mark.long
+async def test_a_caller_is_told_that_a_server_takes_connections_and_says_nothing() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        async with Client([f"127.0.0.1:{silent.getsockname()[1]}"]) as client:
+            with pytest.raises(HqApiError, match="it takes connections and says nothing"):
+                await client.get("web-1", timeout_s=8)
