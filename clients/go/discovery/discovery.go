@@ -13,9 +13,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -101,7 +101,7 @@ type Service struct {
 
 	mutex     sync.Mutex // guards what follows
 	roster    *roster
-	endpoints []Endpoint
+	endpoints endpointList
 	heardAt   time.Time
 	err       error
 	moved     chan struct{} // closed at the next change of anything
@@ -134,7 +134,7 @@ func (d *Discovery) Service(name, port string) *Service {
 	ctx, end := context.WithCancel(context.Background())
 	s := &Service{
 		name: name, port: port, config: d.config, identity: d.identity, end: end,
-		roster: newRoster(d.config.BelieveAfter), heardAt: time.Now(), savedAt: time.Now(),
+		roster: newRoster(d.config.BelieveAfter), endpoints: endpointList{service: name, port: port}, heardAt: time.Now(), savedAt: time.Now(),
 		moved: make(chan struct{}), callbacks: map[int]func([]Endpoint){},
 	}
 	if d.config.StateDir != "" {
@@ -164,7 +164,7 @@ func (s *Service) Close() {
 func (s *Service) Endpoints() []Endpoint {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	return slices.Clone(s.endpoints)
+	return slices.Clone(s.endpoints.sorted)
 }
 
 // Status of the list.
@@ -184,8 +184,8 @@ func (s *Service) Status() Status {
 func (s *Service) Ready(ctx context.Context, atLeast int) error {
 	for {
 		s.mutex.Lock()
-		isReady := s.roster.source != None && len(s.endpoints) >= atLeast
-		moved, count, err := s.moved, len(s.endpoints), s.err
+		isReady := s.roster.source != None && len(s.endpoints.sorted) >= atLeast
+		moved, count, err := s.moved, len(s.endpoints.sorted), s.err
 		s.mutex.Unlock()
 		if isReady {
 			return nil
@@ -207,7 +207,7 @@ func (s *Service) OnChange(call func([]Endpoint)) func() {
 	number := s.next
 	s.next++
 	s.callbacks[number] = call
-	endpoints := slices.Clone(s.endpoints)
+	endpoints := slices.Clone(s.endpoints.sorted)
 	isKnown := s.roster.source != None
 	s.mutex.Unlock()
 	if isKnown {
@@ -223,50 +223,25 @@ func (s *Service) OnChange(call func([]Endpoint)) func() {
 }
 
 // change alters the state under the lock, and notifies if that changed the list.
-func (s *Service) change(alter func(r *roster) bool) {
+func (s *Service) change(alter func(r *roster) changes) {
 	s.callback.Lock()
 	defer s.callback.Unlock()
 	s.mutex.Lock()
 	wasKnown := s.roster.source != None
-	changed := false
-	if alter(s.roster) {
-		endpoints := s.build()
-		changed = !slices.EqualFunc(endpoints, s.endpoints, Endpoint.equal) || wasKnown != (s.roster.source != None)
-		s.endpoints = endpoints
-	}
+	changed := s.endpoints.update(s.roster, alter(s.roster)) || wasKnown != (s.roster.source != None)
 	isOld := s.roster.source == Live && time.Since(s.savedAt) >= saveEvery
 	s.dirty = s.dirty || changed || isOld
 	close(s.moved)
 	s.moved = make(chan struct{})
-	calls := make([]func([]Endpoint), 0, len(s.callbacks))
-	if changed {
-		for _, call := range s.callbacks {
-			calls = append(calls, call)
-		}
+	if !changed || len(s.callbacks) == 0 { // 50,000 endpoints are not copied for nobody
+		s.mutex.Unlock()
+		return
 	}
-	endpoints := slices.Clone(s.endpoints)
+	calls, endpoints := slices.Collect(maps.Values(s.callbacks)), slices.Clone(s.endpoints.sorted)
 	s.mutex.Unlock()
 	for _, call := range calls {
 		call(endpoints)
 	}
-}
-
-func (s *Service) build() []Endpoint {
-	made := []Endpoint{}
-	for cluster, each := range s.roster.locations {
-		for _, found := range each.list {
-			if endpoint, ok := found.endpoint(cluster, s.name, s.port); ok {
-				made = append(made, endpoint)
-			}
-		}
-	}
-	slices.SortFunc(made, func(a, b Endpoint) int {
-		if order := strings.Compare(a.Cluster, b.Cluster); order != 0 {
-			return order
-		}
-		return strings.Compare(a.InstanceID, b.InstanceID)
-	})
-	return made
 }
 
 func (s *Service) restore() {
@@ -276,7 +251,7 @@ func (s *Service) restore() {
 	}
 	if found {
 		s.roster.restore(state, time.Now().Round(0), time.Now())
-		s.endpoints = s.build()
+		s.endpoints.update(s.roster, changes{all: true})
 	}
 }
 

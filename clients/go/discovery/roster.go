@@ -109,8 +109,8 @@ func (r *roster) loseTouch() {
 	}
 }
 
-// apply takes a message in; true: the list may have changed. Kinds that it does not know are ignored.
-func (r *roster) apply(message *hqv1.WatchInstancesResponse, now time.Time) bool {
+// apply takes a message in and returns what it may have changed of the list. Kinds that it does not know are ignored.
+func (r *roster) apply(message *hqv1.WatchInstancesResponse, now time.Time) changes {
 	switch message.GetKind() {
 	case hqv1.WatchKind_WATCH_KIND_SNAPSHOT:
 		r.snapshot(message)
@@ -123,7 +123,7 @@ func (r *roster) apply(message *hqv1.WatchInstancesResponse, now time.Time) bool
 	case hqv1.WatchKind_WATCH_KIND_RESYNC:
 		r.resync(message)
 	}
-	return false
+	return changes{}
 }
 
 func clusterOf(message *hqv1.WatchInstancesResponse) string {
@@ -146,7 +146,7 @@ func (r *roster) snapshot(message *hqv1.WatchInstancesResponse) {
 	}
 }
 
-func (r *roster) synced(message *hqv1.WatchInstancesResponse, now time.Time) bool {
+func (r *roster) synced(message *hqv1.WatchInstancesResponse, now time.Time) changes {
 	r.move(message)
 	changed := false
 	for _, source := range message.GetSources() {
@@ -163,7 +163,7 @@ func (r *roster) synced(message *hqv1.WatchInstancesResponse, now time.Time) boo
 	if changed {
 		r.confirm(message.GetSources(), now)
 	}
-	return changed
+	return changes{all: changed}
 }
 
 // commit replaces a location's list by its snapshot, but keeps instances that a store may have lost.
@@ -185,23 +185,23 @@ func (r *roster) commit(found *location, source *hqv1.Source, now time.Time) {
 	found.list, found.building, found.unconfirmed = fresh, nil, missing
 }
 
-func (r *roster) events(message *hqv1.WatchInstancesResponse, now time.Time) bool {
+func (r *roster) events(message *hqv1.WatchInstancesResponse, now time.Time) changes {
 	r.pending = append(r.pending, message.GetEvents()...)
 	if message.GetResumeToken() == "" {
-		return false
+		return changes{}
 	}
-	events := r.pending
+	of := make([]instanceRef, len(r.pending))
+	for at, event := range r.pending {
+		of[at] = r.applyEvent(event)
+	}
 	r.pending = nil
-	for _, event := range events {
-		r.applyEvent(event)
-	}
 	r.move(message)
 	r.confirm(message.GetSources(), now)
-	r.release(message.GetSources(), now)
-	return true
+	return changes{all: r.release(message.GetSources(), now), of: of}
 }
 
-func (r *roster) applyEvent(event *hqv1.WatchEvent) {
+// applyEvent returns which instance the event is about.
+func (r *roster) applyEvent(event *hqv1.WatchEvent) instanceRef {
 	gone := event.GetLeft()
 	if gone == nil {
 		gone = event.GetDelete()
@@ -212,7 +212,7 @@ func (r *roster) applyEvent(event *hqv1.WatchEvent) {
 		delete(found.unconfirmed, meta.GetId())
 		if kept, ok := readyInstance(event.GetPut()); ok {
 			found.list[kept.ID] = kept
-			return
+			return instanceRef{meta.GetCluster(), kept.ID}
 		}
 		gone = &hqv1.InstanceRef{Id: meta.GetId(), Cluster: meta.GetCluster()}
 	}
@@ -220,15 +220,24 @@ func (r *roster) applyEvent(event *hqv1.WatchEvent) {
 		delete(found.list, gone.GetId())
 		delete(found.unconfirmed, gone.GetId())
 	}
+	return instanceRef{gone.GetCluster(), gone.GetId()}
 }
 
-func (r *roster) bookmark(message *hqv1.WatchInstancesResponse, now time.Time) bool {
+// instance of the list; one without anything: it is not in it.
+func (r *roster) instance(of instanceRef) instance {
+	if found := r.locations[of.cluster]; found != nil {
+		return found.list[of.id]
+	}
+	return instance{}
+}
+
+func (r *roster) bookmark(message *hqv1.WatchInstancesResponse, now time.Time) changes {
 	for _, source := range message.GetSources() {
 		r.at(source.GetCluster()).away = isAway(source)
 	}
 	r.move(message)
 	r.confirm(message.GetSources(), now)
-	return r.release(message.GetSources(), now)
+	return changes{all: r.release(message.GetSources(), now)}
 }
 
 func (r *roster) resync(message *hqv1.WatchInstancesResponse) {

@@ -61,7 +61,7 @@ func (s *Service) follow(ctx context.Context) {
 			return
 		}
 		if errors.Is(err, errRenewal) {
-			s.change(func(r *roster) bool { r.startOver(); return false })
+			s.change(func(r *roster) changes { r.startOver(); return changes{} })
 			continue
 		}
 		s.ended(err)
@@ -79,7 +79,7 @@ func (s *Service) follow(ctx context.Context) {
 
 // ended notes why there is no stream, and what that means for the token.
 func (s *Service) ended(err error) {
-	s.change(func(r *roster) bool {
+	s.change(func(r *roster) changes {
 		s.err = err
 		r.streamEnded()
 		switch status.Code(err) {
@@ -88,7 +88,7 @@ func (s *Service) ended(err error) {
 				r.startOver()
 			}
 		}
-		return false
+		return changes{}
 	})
 }
 
@@ -164,7 +164,7 @@ func (s *Service) receive(
 			return err
 		}
 		silence.Reset(s.config.SilenceLimit)
-		s.change(func(r *roster) bool {
+		s.change(func(r *roster) changes {
 			s.err, s.heardAt = nil, time.Now()
 			return r.apply(message, s.heardAt)
 		})
