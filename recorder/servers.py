@@ -176,7 +176,8 @@ async def _answers(call: Any) -> AsyncIterator[Sequence[Any]]:
     stream = aiter(call)
     while True:
         try:
-            answer = await asyncio.wait_for(anext(stream), _SILENT_S)
+            async with asyncio.timeout(_SILENT_S):
+                answer = await anext(stream)
         except StopAsyncIteration:
             return
         yield answer.entry

@@ -65,7 +65,8 @@ async def _end(part: Process) -> None:
     with contextlib.suppress(ProcessLookupError):
         part.terminate()
     try:
-        await asyncio.wait_for(part.wait(), _GRACE_S)
+        async with asyncio.timeout(_GRACE_S):
+            await part.wait()
     except TimeoutError:
         part.kill()
         await part.wait()

@@ -69,7 +69,8 @@ class Workers:
             self.restarts += 1
             log.error("worker %d ended with %s: restarting it (restart %d)", index, _words(code), self.restarts)
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), _PAUSE_S)
+                async with asyncio.timeout(_PAUSE_S):
+                    await self._stopping.wait()
 
     async def _run_one(self, index: int) -> int:
         """Run one worker to its end; return the exit code, negative for a signal."""

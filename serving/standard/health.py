@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import suppress
 from typing import Any, Final, Protocol
 
 from grpc_health.v1 import health_pb2  # type: ignore[import-untyped]
@@ -46,8 +45,7 @@ class HealthCalls:
         """Say NOT_SERVING from now on, whatever the health."""
         if self._looking is not None:
             self._looking.cancel()
-            with suppress(asyncio.CancelledError):
-                await self._looking
+            await asyncio.wait({self._looking})
         self._leaving = True
         self._look()
         self._wake()  # watches that were told NOT_SERVING before: they end, too

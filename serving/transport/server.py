@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from ssl import SSLContext
@@ -97,8 +96,7 @@ class Server:
         await self._end_all(lambda one: one.expire(), _GOOD_BYE_S)
         await self._end_all(lambda one: one.transport.abort(), _GOOD_BYE_S)
         self._ticking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await self._ticking
+        await asyncio.wait({self._ticking})
         self._ticking = None
 
     async def _end_all(self, end: Callable[[ServerConnection], None], patience_s: float) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any
 
 import pytest
+from grpc import aio
 
 from cmspb.v1 import record_pb2
 from nannypb.v1 import service_pb2 as npb
@@ -198,3 +200,34 @@ async def test_a_gap_begins_when_the_stream_ends_and_not_once_the_others_did_not
         await kept.until(lambda: len(kept.gaps) > 0)
         assert kept.gaps == ["the CMS cannot be followed: it ended the stream"]
         assert stuck.ended == 0
+
+
+class _Told(CmsSource):
+    """Its stream says something at the very moment at which whoever follows is told to stop."""
+
+    def _call(self, _channel: aio.Channel, _metadata: Any) -> Any:
+        task = asyncio.current_task()
+        assert task is not None
+        return _Stream(task)
+
+
+class _Stream:
+    def __init__(self, follower: asyncio.Task[Any]) -> None:
+        self._follower = follower
+
+    async def __aiter__(self) -> AsyncIterator[record_pb2.FollowLedgerResponse]:
+        yield record_pb2.FollowLedgerResponse()
+        self._follower.cancel()
+        while True:
+            yield record_pb2.FollowLedgerResponse()
+            await asyncio.sleep(0.01)
+
+    def cancel(self) -> None:
+        pass
+
+
+async def test_a_source_that_is_told_to_stop_as_an_answer_arrives_does() -> None:
+    task = asyncio.create_task(_Told(ServerProcesses(["127.0.0.1:9"])).run(Kept(), 0))
+    done, _ = await asyncio.wait({task}, timeout=_PATIENCE_S)
+    assert done
+    assert task.cancelled()

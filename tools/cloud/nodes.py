@@ -59,7 +59,8 @@ class Node:
             if self.agents and not self.silent:
                 pause_s = await self._turn()
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._news.wait(), pause_s)
+                async with asyncio.timeout(pause_s):
+                    await self._news.wait()
                 await asyncio.sleep(_SETTLE_S)
             self._news.clear()
 

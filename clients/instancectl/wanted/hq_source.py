@@ -185,8 +185,7 @@ class HqSource:
             yield
         finally:
             task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+            await asyncio.wait({task})  # unlike `await task`, it does not take our own cancellation for the task's
 
     async def _watch(self) -> None:
         where = pb.InstanceFilter(instance_id=[self._instance_id])

@@ -211,7 +211,8 @@ async def main(hq_service: str, port: str, service: str) -> None:
                 written = None
                 print(f"not written: {error}", file=sys.stderr)
             try:
-                await asyncio.wait_for(changed.wait(), RENEW_S)
+                async with asyncio.timeout(RENEW_S):
+                    await changed.wait()
             except TimeoutError:
                 continue
 
