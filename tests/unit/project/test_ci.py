@@ -40,10 +40,8 @@ def test_only_nightly_tests_may_take_more_than_a_quarter_of_an_hour() -> None:
 def test_nothing_is_run_and_ignored_and_no_test_gets_a_second_chance() -> None:
     text = (ROOT / ".ci" / "run").read_text()
     steps = re.findall(r"^(.*(?:make |pytest).*)$", re.sub(r"#.*", "", text), re.MULTILINE)
-    *steps, long = steps
-    assert "make test-long" in long  # does not fail the run yet
     assert [word for step in steps for word in re.findall(r"make ([a-z-]+)", step)] == [
-        *("check", "etcd", "test", "compile", "judges")
+        *("check", "etcd", "test", "compile", "judges", "test-long")
     ]
     limit = r"(timeout -s INT -k 60 \d+ )?"
     assert all(re.fullmatch(rf" *run {limit}(make|\.venv/bin/pytest) [^|&;()]*", step) for step in steps), steps
