@@ -1,5 +1,7 @@
 """A user of the library, as a program: agents report, and somebody looks and follows, until SIGTERM.
 
+However quick what it is run beside was, it ends once it has looked, reported and seen changes more than ENOUGH times.
+
 It is started from either version's tree, so it takes only what both libraries have. The arguments: replicas, separated
 by commas, and the ids of the instances that it reports. It prints `begun` when all of them are ready, and at its end
 what it saw, as JSON.
@@ -18,6 +20,7 @@ from hqpb.v1 import service_pb2 as pb
 
 SERVICE = pb.InstanceFilter(service_id=["svc"])
 TRUE = model.CONDITION_STATUS_TRUE
+ENOUGH = 20
 
 
 class OutsideReader:
@@ -65,7 +68,7 @@ class OutsideReader:
         async with self._client.watch(SERVICE) as items:
             async for item in items:
                 if isinstance(item, Resync):
-                    self.faults.append("the watch started over")
+                    self.faults.append(f"the watch started over: {item.reason}")
                 elif isinstance(item, Synced):
                     self.snapshots = 1
                 elif isinstance(item, SnapshotPart) and self.snapshots:
@@ -84,6 +87,8 @@ class OutsideReader:
         done, _ = await asyncio.wait([*tasks, ends], return_when=asyncio.FIRST_COMPLETED)
         for task in {*tasks} & done:
             self.faults.append(f"ended: {task.exception()!r}")
+        while not self.faults and min(self.lookups, self.reports, self.changes) <= ENOUGH:
+            await asyncio.sleep(0.1)
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -47,6 +48,13 @@ class OneOfThree:
         await self.process.start()
         return self.process
 
+    async def watches(self) -> int:
+        """How many watches are open here."""
+        assert self.process is not None
+        found = re.search(r"^hq_watchers (\d+)", (await self.process.get("/metrics"))[1], re.MULTILINE)
+        assert found is not None
+        return int(found[1])
+
 
 @asynccontextmanager
 async def outside_reader(root: Path, replicas: list[str], ids: list[str]) -> AsyncIterator[dict[str, Any]]:
@@ -72,6 +80,13 @@ async def outside_reader(root: Path, replicas: list[str], ids: list[str]) -> Asy
         await process.wait()
 
 
+async def _until_both_follow(three: list[OneOfThree]) -> None:
+    """A watch that has moved just now waits before it moves again, for longer than all three need to be replaced."""
+    async with asyncio.timeout(60):
+        while sum([await each.watches() for each in three]) < 2:
+            await asyncio.sleep(0.05)
+
+
 async def test_an_upgrade_and_its_reversal_lose_nothing_and_make_no_instance_not_ready(
     last_release: Path, etcd: SharedEtcd, tmp_path: Path
 ) -> None:
@@ -95,6 +110,7 @@ async def test_an_upgrade_and_its_reversal_lose_nothing_and_make_no_instance_not
                         started = await replica.become(root)
                         await client.apply([instance(f"i-{number:02}", text=f"{root.name} {number}")])
                         assert "hq_expiries_total 0.0" in (await started.get("/metrics"))[1]
+                        await _until_both_follow(three)
         for of_one in seen:
             assert of_one["faults"] == []
             assert min(of_one["lookups"], of_one["reports"], of_one["changes"]) > 20
