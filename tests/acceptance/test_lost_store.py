@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 from pathlib import Path
 
 import grpc
@@ -60,6 +61,10 @@ async def metric(replica: ReplicaProcess, name: str) -> str:
     return next(line.split()[1] for line in text.splitlines() if line.startswith(f"{name} "))
 
 
+async def says_of_trust(replica: ReplicaProcess, status: int) -> bool:
+    return (await replica.get("/readyz?trusted"))[0] == status
+
+
 @asynccontextmanager
 async def following(replicas: list[ReplicaProcess], directory: Path | None = None) -> AsyncIterator[Service]:
     found = Discovery([replica.grpc for replica in replicas], state_dir=directory)
@@ -98,6 +103,8 @@ async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_op
         # A replica that never knew the old store doubts, too: it is written in the new one.
         third = await replicas.start([etcd.endpoint])
         for replica in (first, second, third):
+            # Each follows the store on its own: the others may have said it before it is connected again.
+            await eventually(partial(says_of_trust, replica, 503), what="it has seen the empty store")
             status, text = await replica.get("/readyz?trusted")
             assert (status, "holds 0 instances (0 ready), previously 3 (3 ready)" in text) == (503, True)
             assert (await replica.get("/readyz"))[0] == 200
@@ -114,7 +121,8 @@ async def test_a_store_that_comes_back_empty_is_doubted_by_everybody_until_an_op
         assert (said.code, "Confirmed by ann" in said.out) == (0, True), said
         await eventually(lambda: not service.endpoints, what="discovery believes it")
         await eventually(lambda: not service.stale)
-        assert (await first.get("/readyz?trusted"))[0] == 200
+        for replica in (first, second, third):
+            await eventually(partial(says_of_trust, replica, 200), what="it has seen the confirmation")
         assert await metric(third, "hq_epoch_doubted") == "0.0"
         assert (await hqctl(second.grpc, "status")).code == 0
         await watch.end()
