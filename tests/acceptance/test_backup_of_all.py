@@ -24,7 +24,7 @@ from tests.support.replicas import Replicas
 from tests.support.sample_instances import eventually, instance
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.long]
-FLAGS = ("--term", "1s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--location", "default=127.0.0.1:1")
+FLAGS = ("--term", "5s", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", "--location", "default=127.0.0.1:1")
 
 
 class Cms:
@@ -92,7 +92,7 @@ async def test_each_server_is_restored_from_one_file_and_the_others_go_on(
         assert [line.split(",")[0] for line in said.splitlines()] == [
             f"complete backup of {title}" for title in ("HQ", "the CMS", "Nanny")
         ]
-        assert await cms.takes("later")
+        await eventually(partial(cms.takes, "later"), 30.0, "another task of the CMS")
         await nanny.call("CreateService", pb.CreateServiceRequest(service_id="later"))
         epoch = await epoch_of(replica)
         assert "restored" not in await cms.why_closed()
@@ -102,7 +102,7 @@ async def test_each_server_is_restored_from_one_file_and_the_others_go_on(
         await eventually(partial(cms.answers, "later", 404), 30.0, "the CMS lacks what came later")
         assert await cms.answers("saved", 200)
         assert "restored" in await cms.why_closed()
-        assert await nanny_is(nanny, is_open=True)
+        await eventually(partial(nanny_is, nanny, is_open=True), 30.0, "Nanny is open as before")
         assert len((await nanny.call("ListServices", pb.ListServicesRequest())).service) == 2
 
         code, _, said = await hq("restore", *where, "--of", "nanny", "--replace", file)

@@ -36,14 +36,14 @@ class Dev:
 
     async def serves(self) -> list[str]:
         """The commands that it prints once it serves."""
-        await eventually(lambda: "Ctrl-C stops it" in self.output(), timeout_s=30, what="the welcome")
+        await eventually(lambda: "Ctrl-C stops it" in self.output(), timeout_s=60, what="the welcome")
         found = re.search(r"Try in another shell:\n(.*?)\n\n", self.output(), re.DOTALL)
         assert found is not None
         return [line.strip() for line in found[1].splitlines()]
 
     async def ends(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             return await self.process.wait()
 
     def etcd_endpoint(self) -> str:

@@ -175,7 +175,7 @@ async def test_a_handle_can_be_left_at_any_moment(
 ) -> None:
     history.write("web-1")
     rng = random.Random(3)
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(100):
         for _ in range(150):
             async with discovery(telling, tmp_path).service("web", port="http"):
                 await asyncio.sleep(rng.random() * 0.01)

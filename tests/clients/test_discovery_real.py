@@ -200,7 +200,7 @@ async def test_with_hq_away_for_the_whole_start_discovery_serves_the_saved_list_
         told: list[EndpointChanges] = []
         async with found.service("web", port="http") as web:
             web.on_change(told.append)
-            await web.ready(0.2, at_least=2)
+            await web.ready(10.0, at_least=2)
             assert [e.address for e in web.endpoints] == ["node-1:8000", "node-1:8001"]
             assert (web.source, web.stale) == (Origin.SAVED, True)
             await replicas.start([etcd.endpoint], etcd.prefix, *addresses)

@@ -11,11 +11,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
+
+import grpc
 
 from hqclient import Client
 from hqpb.v1 import instance_pb2 as ipb
 from tests.console.scene import Browser, browser_at
+from tests.support.sample_instances import eventually
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _LISTENING: Final = re.compile(rb"listening: gRPC ([^,\s]+), HTTP ([^,\s]+)")
@@ -102,6 +105,20 @@ async def _walle(cms: str, *more: str) -> AsyncIterator[str]:
         words = ("walle.main", "dev", "--store", "memory", *ANY_ADDRESS, "--settle", "1s", "--config", config.name)
         async with process(*words, *more) as (walle, _):
             yield walle
+
+
+async def taken(call: Any, request: Any) -> Any:
+    """Orders take effect one after the other, and none does before a process acts."""
+
+    async def try_it() -> list[Any]:
+        try:
+            return [await call(request)]
+        except grpc.aio.AioRpcError as error:
+            if error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE):
+                raise
+            return []
+
+    return (await eventually(try_it, 30))[0]
 
 
 async def _agent(client: Client) -> None:

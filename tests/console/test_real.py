@@ -11,7 +11,8 @@ from playwright.async_api import Page, expect
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
-from tests.console.real import everything
+from tests.console.real import everything, taken
+from tests.support.sample_instances import eventually
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_stubs import WalleServiceStub
@@ -33,7 +34,7 @@ async def test_a_service_is_rolled_out_paused_changed_and_rolled_back_on_its_pag
     async with everything() as at, chromium() as browser, grpc.aio.insecure_channel(at.nanny) as channel:
         nanny = NannyServiceStub(channel)
         info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
-        await nanny.CreateService(npb.CreateServiceRequest(service_id="site", info=info))
+        await taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
         first = await _snapshot(nanny, "v1")
         async with screen(browser, at.browser.base) as shown:
             await shown.open("/services/site/snapshots")
@@ -72,10 +73,11 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
         walle = WalleServiceStub(channel)
         project = wpb.CreateProjectRequest()
         project.project.id = "search"
-        await walle.CreateProject(project)
+        await taken(walle.CreateProject, project)
         host = wpb.AddHostRequest(host="node-a", project="search", state=hpb.HOST_STATE_FREE)
         host.location.dc, host.location.rack, host.location.switch = "dc", "rack-1", "s1"
-        await _until_added(walle, host)
+        await taken(walle.AddHost, host)  # orders take effect in order; the project comes first
+        await taken(walle.GetHost, wpb.GetHostRequest(host=host.host))
         pages = {
             "/": "of 1 location fresh",
             "/disruptions": "Budgets",
@@ -87,26 +89,18 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
             "/scenarios": "No planned work",
         }
         for path, text in pages.items():
-            answer = await at.browser.get(path)
-            assert answer.status_code == 200, path
-            assert text in answer.text, path
-            assert "does not answer" not in answer.text, path
 
+            async def is_shown(path: str = path, text: str = text) -> bool:
+                """Not before each has read its store: until then the console says that it does not answer."""
+                page = await at.browser.get(path)
+                return page.status_code == 200 and text in page.text and "does not answer" not in page.text
 
-async def _until_added(walle: Any, host: wpb.AddHostRequest) -> None:
-    """Orders take effect in order; the project comes first."""
-    await walle.AddHost(host)
-    for _ in range(200):
-        try:
-            await walle.GetHost(wpb.GetHostRequest(host=host.host))
-        except grpc.aio.AioRpcError:
-            continue
-        return
+            await eventually(is_shown, what=f"{path} shows {text}")
 
 
 async def _snapshot(nanny: Any, title: str) -> str:
     content = CONTENT.format(title=title).encode()
-    made = await nanny.CreateSnapshot(npb.CreateSnapshotRequest(service_id="site", content=content))
+    made = await taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
     return str(made.snapshot.id)
 
 

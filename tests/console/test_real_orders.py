@@ -16,7 +16,7 @@ from hqpb.v1 import instance_pb2 as ipb
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
-from tests.console.real import ANY_ADDRESS, Everything, everything, process
+from tests.console.real import ANY_ADDRESS, Everything, everything, process, taken
 from tests.console.scene import Browser, browser_at, console_over, servers_at
 from tests.console.test_real import CONTENT
 from tests.support.etcd import SharedEtcd
@@ -179,6 +179,13 @@ async def test_whoever_sees_no_button_cannot_order_by_hand_either(tmp_path: Path
             page = await browser.get(path)
             assert page.status_code == 200, path
             assert "data-dialog=" not in page.text.replace('data-dialog="keys"', ""), path
+
+        async def is_settled() -> bool:
+            """Nothing that Nanny has still to do changes what is compared."""
+            service = (await nanny.GetService(npb.GetServiceRequest(service_id="site"))).service
+            return not (service.pending_events or service.stuck)
+
+        await eventually(is_settled)
         before = await _state_of(nanny, walle)
         for path, form in FORGED.items():
             where = path.replace("?", snapshot)
@@ -267,40 +274,27 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
         await _project(walle, ppb.Project(id="search"), ["node-a"])
         work = wpb.AddScenarioRequest(scenario="NET-7", kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
         work.ticket, work.reason = "NET-7", "new firmware"
-        await _taken(walle.AddScenario, work)
-        await _taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
+        await taken(walle.AddScenario, work)
+        await taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
         servers = servers_at(hq.addresses.grpc, credentials, nanny=nannys, walle=walles)
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             yield browser, nanny, walle, snapshot
 
 
-async def _taken(call: Any, request: Any) -> Any:
-    """Orders take effect one after the other, and none does before a process acts."""
-
-    async def try_it() -> list[Any]:
-        try:
-            return [await call(request)]
-        except grpc.aio.AioRpcError as error:
-            if error.code() not in (grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE):
-                raise
-            return []
-
-    return (await eventually(try_it, 30))[0]
-
-
 async def _service(nanny: Any) -> str:
     """Its one snapshot."""
     info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
-    await _taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
+    await taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
     content = CONTENT.format(title="v1").encode()
-    made = await _taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
+    made = await taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
     return str(made.snapshot.id)
 
 
 async def _running_service(nanny: Any) -> str:
     """The snapshot that is active."""
     snapshot = await _service(nanny)
-    await nanny.SetTarget(npb.SetTargetRequest(service_id="site", snapshot_id=snapshot, target=npb.TARGET_ACTIVE))
+    order = npb.SetTargetRequest(service_id="site", snapshot_id=snapshot, target=npb.TARGET_ACTIVE)
+    await taken(nanny.SetTarget, order)
 
     async def is_active() -> bool:
         found = await nanny.GetService(npb.GetServiceRequest(service_id="site"))
@@ -312,13 +306,13 @@ async def _running_service(nanny: Any) -> str:
 
 async def _project(walle: Any, project: ppb.Project, hosts: Sequence[str]) -> None:
     """With hosts behind one switch."""
-    await _taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
+    await taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
     for host in hosts:
         request = wpb.AddHostRequest(host=host, project=project.id)
         request.location.dc, request.location.rack, request.location.switch = "dc", "rack-1", "s1"
-        await _taken(walle.AddHost, request)
+        await taken(walle.AddHost, request)
     for host in hosts:
-        await _taken(walle.GetHost, wpb.GetHostRequest(host=host))
+        await taken(walle.GetHost, wpb.GetHostRequest(host=host))
 
 
 async def _state_of(nanny: Any, walle: Any) -> list[object]:

@@ -95,7 +95,8 @@ class FaultRun:
         self._orders = 0
         self._holder = ""
 
-    async def run(self, processes: int = 4, clients: int = 4) -> Story:
+    async def run(self, processes: int = 4, clients: int = 4, orders: int = 0) -> Story:
+        """However slow the machine, clients go on until more than `orders` have taken effect."""
         (self._directory / "world").mkdir()
         store = EtcdStore(EtcdConfig((self._etcd.endpoint,)))
         async with AsyncExitStack() as stack:
@@ -108,6 +109,8 @@ class FaultRun:
                 stack.push_async_callback(self._seats[-1].end, signal.SIGKILL)
             work = [asyncio.create_task(self._client(f"client-{n}")) for n in range(clients)]
             await self._strike_all()
+            while self.story.acks <= orders:
+                await asyncio.sleep(0.1)
             self._clients_over = True
             await asyncio.gather(*work)
             await self._until_printed()

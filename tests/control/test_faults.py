@@ -17,7 +17,7 @@ async def test_processes_struck_in_the_middle_of_their_work_keep_the_promises(
     own_etcd: OwnEtcd, tmp_path: Path
 ) -> None:
     run = FaultRun(tmp_path, 1, 25, await own_etcd())
-    story = await run.run()
+    story = await run.run(orders=50)
     assert violations(story) == []
     assert story.acks > 50
     assert sum(run.struck.values()) == 25

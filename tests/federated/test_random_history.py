@@ -118,7 +118,11 @@ async def test_restarts_of_a_location_and_of_the_gateway_lose_and_double_no_even
         assert all("RESYNC" not in w.kinds[name] for w in (watcher, second) for name in NAMES)
         unsure = {instance_id for writer in writers for instance_id in writer.unsure}
         assert {change for change in shown if change[1] not in unsure} <= done
-        answer = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))
-        stored = {(i.meta.cluster, i.meta.id, i.meta.version) for i in answer.instances}
-        assert stored == {(c, i, v) for c, known in second.known.items() for i, v in known.items()}
+
+        async def is_as_stored() -> bool:  # a write that nobody knows the outcome of may be shown last of all
+            answer = await stub.FindInstances(pb.FindInstancesRequest(read=STRONG))
+            stored = {(i.meta.cluster, i.meta.id, i.meta.version) for i in answer.instances}
+            return stored == {(c, i, v) for c, known in second.known.items() for i, v in known.items()}
+
+        await eventually(is_as_stored, what="the watch shows what is stored")
         await second.end()

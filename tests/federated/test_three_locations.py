@@ -43,6 +43,15 @@ async def gateway(world: World) -> FederatedProcess:
     return await world.gateway()
 
 
+async def known_everywhere(world: World, service: str) -> bool:
+    """Whether each replica shows what `fill` made: it learns on its own of what another one wrote."""
+    for replica in (replica for name in NAMES for replica in world.replicas[name]):
+        async with replica.stub() as stub:
+            if not (await stub.FindInstances(of_service(service))).instances:
+                return False
+    return True
+
+
 async def test_three_installations_answer_as_one(gateway: FederatedProcess) -> None:
     await fill(gateway, "basic")
     async with gateway.stub() as stub:
@@ -151,6 +160,7 @@ async def _timed(call: Awaitable[pb.FindInstancesResponse]) -> tuple[pb.FindInst
 async def test_a_location_slowed_to_five_seconds_costs_one_wait(world: World) -> None:
     gateway = await world.gateway("2s")
     await fill(gateway, "slow")
+    await eventually(lambda: known_everywhere(world, "slow"), what="all replicas know them")
     world.delay("west", 5.0)
     async with gateway.stub() as stub:
         first, took_s = await _timed(stub.FindInstances(of_service("slow")))
@@ -191,6 +201,8 @@ async def test_one_replica_slowed_by_two_seconds_is_not_noticed(world: World, ga
 @pytest.mark.long
 async def test_a_stopped_location_costs_its_own_instances_only(world: World, gateway: FederatedProcess) -> None:
     await fill(gateway, "stop")
+    await eventually(lambda: known_everywhere(world, "stop"), what="all replicas know them")
+    await eventually(lambda: whole(gateway, "stop"), timeout_s=60, what="this gateway, too, has found west again")
     async with gateway.stub() as stub:
         watcher = Watcher(stub)
         await eventually(lambda: watcher.synced == set(NAMES))

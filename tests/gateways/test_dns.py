@@ -25,7 +25,7 @@ async def asked(where: tuple[str, int], name: str, kind: str = "A", *, tcp: bool
     """The code and the records."""
     query = dns.message.make_query(name, kind)
     ask = dns.asyncquery.tcp if tcp else dns.asyncquery.udp
-    said = await ask(query, where[0], port=where[1], timeout=5)
+    said = await ask(query, where[0], port=where[1], timeout=20)
     return dns.rcode.to_text(said.rcode()), sorted(str(item) for rrset in said.answer for item in rrset)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import re
 import shutil
@@ -93,6 +94,15 @@ class Walk:
         assert (await self.type(_only("dig"))).splitlines()[-1].split()[2] == port
         assert "failed" not in self.said(_only("go run"))
 
+    async def list_is_kept(self) -> None:
+        """Return when the file that the gateways share says that the second instance alone is ready."""
+
+        def ready() -> list[set[str]]:
+            kept = [json.loads(path.read_text()) for path in (self._folder / ".hq" / "gateways").glob("*.json")]
+            return [{one["id"] for one in each["instances"] if one["is_ready"]} for each in kept]
+
+        await _within(lambda: ready() == [{"web-2"}], ready)
+
     async def gateways_start_again(self) -> None:
         gateways = [command for command in commands() if "hq-gateway" in command]
         await self.end(*gateways)
@@ -159,7 +169,7 @@ async def test_the_walk_goes_as_the_page_says(tmp_path: Path, started: Programs)
             await walk.type(command)
         await walk.shows(walk.ports["9002"])
 
-        await asyncio.sleep(3)  # the page: the list is kept 2 s after a change
+        await walk.list_is_kept()
         hq.pause()
         await walk.gateways_start_again()
         await walk.shows(walk.ports["9002"])

@@ -70,6 +70,8 @@ async def test_a_silent_revision_is_expired_after_three_seconds_and_within_six(e
             task.cancel()
         await asyncio.gather(*flushing, return_exceptions=True)
         assert_expired_in_time(simulation, silent)
+        trackers = [running.registry.replica.tracker for running in simulation.replicas]
+        await eventually(lambda: all(each.expiries >= len(silent) for each in trackers), what="each replica heard it")
         for running in simulation.replicas:
             assert running.registry.replica.tracker.expiries == len(silent)
             assert running.registry.replica.heartbeats.flushes > 20

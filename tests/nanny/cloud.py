@@ -47,6 +47,10 @@ class Reader:
             await self._look(where)
             await asyncio.sleep(0.05)
 
+    async def until_seen(self, ready: int) -> None:
+        """Return when its last look found so many ready: it learns that on its own, after Nanny."""
+        await eventually(lambda: self.seen[-1:] == [ready], what=f"a look that finds {ready} ready")
+
     async def _look(self, where: hq_pb.InstanceFilter) -> None:
         try:
             pages = [page async for page in self._client.find(where)]

@@ -133,8 +133,10 @@ async def test_a_service_is_adopted_as_it_runs_rolled_out_and_back_and_stopped(s
     assert (await scene.run("status", "web", code=8)).err == ""  # under way
     await scene.run("activate", "web", "r1", "--wait", "60s")
     assert target_of((await scene.hq.get("web-0")).instance, "r1") == READY
+    await scene.run("watch", "web", "--wait", "60s")  # what is being switched off is no way back yet
     assert "it goes on" in (await scene.run("rollback", "web", "--wait", "0.2s", "-m", "forward again", code=8)).err
     await scene.run("rollback", "web", "--wait", "60s", "-m", "said by somebody else")  # the same one
+    await scene.run("watch", "web", "--wait", "60s")  # r1 is switched off after the order is reached
     assert "Online 3/3" in (await scene.run("status", "web")).out
     assert [row["serving"] for row in (await scene.run("instances", "web", v2, "-o", "json")).json["instance"]]
     assert target_of((await scene.hq.get("web-0")).instance, "r1") != READY
@@ -177,6 +179,7 @@ async def test_while_frozen_no_batch_begins_and_the_roll_out_goes_on_after(scene
     assert running == [READY] * 3
     await scene.run("control", "unfreeze")
     await scene.run("activate", "web", v2, "--wait", "60s")
+    await scene.run("watch", "web", "--wait", "60s")  # r1 is switched off after the order is reached
     assert "Online 3/3" in (await scene.run("status", "web")).out
 
 

@@ -11,6 +11,7 @@ from nannypb.v1 import service_pb2 as pb
 from tests.nanny.callers import Callers
 from tests.nanny.cloud import LOCATIONS, SERVICE, cloud_of
 from tests.support.etcd import SharedEtcd
+from tests.support.sample_instances import eventually
 
 ROLL_OUTS = 10
 REQUESTS = 100_000
@@ -64,6 +65,7 @@ async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_reque
         few = await cloud.add_server("v1", NAMES)
         await cloud.target(few)
         await cloud.until(few, pb.CURRENT_STATE_ACTIVE)
+        await reader.until_seen(len(NAMES))
         before = {name: cloud.agents[name].processes() for name in NAMES}
         assert all(before.values())
         reader.floor = len(NAMES)
@@ -75,6 +77,7 @@ async def test_scaling_up_and_down_under_load_restarts_nobody_and_loses_no_reque
             reader.during = "up"
             await cloud.target(large)
             await cloud.until(large, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)
+            await reader.until_seen(len(names))
             reader.during = "down"
             await cloud.target(few)
             await cloud.until(few, pb.CURRENT_STATE_ACTIVE, timeout_s=600.0)
@@ -104,11 +107,13 @@ async def test_scaling_in_the_middle_of_a_roll_out_keeps_the_floor_and_loses_no_
         first = await cloud.add_server("v1", NAMES)
         await cloud.target(first)
         await cloud.until(first, pb.CURRENT_STATE_ACTIVE)
+        await reader.until_seen(len(NAMES))
         snapshot, least = first, len(NAMES)
         assert cloud.gateway is not None
         callers = Callers(cloud.gateway.grpc, SERVICE, pause_s=0.005)
         calling = asyncio.create_task(callers.run())
         try:
+            await eventually(lambda: callers.answers["v1"], what="the callers call")
             for names in (NAMES, many, few):
                 least = min(least, len(names))
                 reader.during, reader.floor = f"v2 on {len(names)}", least - 1

@@ -47,7 +47,7 @@ async def test_a_roll_out_waits_for_its_window_begins_when_it_opens_and_outlasts
         info = (await cloud.service()).info
         info.rollout.min_ready_s = BATCH_S
         await cloud.call("UpdateService", pb.UpdateServiceRequest(service_id="web", info=info))
-        opens = (datetime.now(UTC) + timedelta(seconds=80)).replace(second=0, microsecond=0)
+        opens = (datetime.now(UTC) + timedelta(seconds=110)).replace(second=0, microsecond=0)
         await set_window(cloud, opens, opens + timedelta(minutes=1), "1s")
         v2 = await cloud.add("v2", NAMES)
         await cloud.target(v2)

@@ -96,7 +96,8 @@ async def test_replicas_of_both_versions_show_the_same_and_act_on_each_others_wr
                 agent.stub = stub
                 await agent.report(message=message)
                 change = instance("silent", text=message)
-                change.meta.version = (await stub.GetInstance(pb.GetInstanceRequest(id="silent"))).instance.meta.version
+                known = await stub.GetInstance(pb.GetInstanceRequest(id="silent", read=STRONG))
+                change.meta.version = known.instance.meta.version
                 await stub.UpdateInstance(pb.UpdateInstanceRequest(instance=change))
             await two.CreateInstance(pb.CreateInstanceRequest(instance=instance("added")))
             await eventually(lambda: "added" in watch.known, 90.0, "what the second created, in a watch of the first")

@@ -332,7 +332,8 @@ async def test_a_child_with_a_session_of_its_own_ends_with_the_program(
 ) -> None:
     """Such a child left the process group, its parent ended, and it ran on after the operation was over."""
     at = tmp_path / "daemon"
-    config = CommandConfig((sys.executable, "-c", _ESCAPE, manner, str(at), ending), timeout_s=4.0)
+    timeout_s = 10.0 if ending == "hang" else 60.0  # by then the child must have written who it is
+    config = CommandConfig((sys.executable, "-c", _ESCAPE, manner, str(at), ending), timeout_s=timeout_s)
     progress, _ = await run(Command("script", config), in_work())
     assert progress is (WorkProgress.FAILED if ending == "hang" else WorkProgress.DONE)
     assert not is_running(int(at.read_text()))

@@ -137,6 +137,7 @@ async def test_hosts_are_listed_in_pages_and_by_filters(walle: Running) -> None:
     assert names == [f"h{n}" for n in range(7)]
     await walle.call(pb.ListHostsRequest(page_size=1001), status=400)
     await walle.report("h3", "ssh")
+    await walle.until(lambda: bool(walle.of("h3").check), "the check is known")
     for where, expected in (
         ({"dc": "dc1"}, ["h1", "h3", "h5"]),
         ({"names": ["h2", "*6"]}, ["h2", "h6"]),

@@ -150,7 +150,7 @@ async def test_another_process_takes_over_in_the_middle_of_an_approval() -> None
             await first.kill()
             cms.decide("ok")
             await second.until(lambda: second.of("h1").operation.stage == STAGE_VERIFYING, "the work is done")
-            assert second.server.controller.is_acting
+            await second.until(lambda: second.server.controller.is_acting, "it leads")
             assert len(cms.tasks) == 1
 
 
@@ -187,6 +187,8 @@ async def test_a_forecast_counts_every_check_of_a_waiting_host_and_names_credits
             await walle.report(name, "UNREACHABLE")
         await walle.report("h1", "disk")
         await walle.report("h2", "dns")
+        counts = {"h1": 2, "h2": 2, "h3": 1}  # a report is stored first, and takes effect a moment later
+        await walle.until(lambda: all(len(walle.of(name).check) == n for name, n in counts.items()), "all is known")
 
         async def forecast(**credits_: int) -> dict[str, Any]:
             return await walle.call(pb.GetForecastRequest(project="web", credits=credits_))

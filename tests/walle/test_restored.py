@@ -65,7 +65,7 @@ async def prepared(walle: Running, cms: FakeCms) -> None:
 async def test_after_a_restore_fuses_are_out_and_hosts_of_forgotten_tasks_are_busy_until_somebody_looked() -> None:
     store, lost = LastingStore(), "walle-test.lost-0-0"
     with fake_cms() as cms:
-        async with running(store) as walle:
+        async with running(store, term_s=5.0) as walle:
             await prepared(walle, cms)
             cms.tasks[lost] = {"id": lost, "hosts": ["h1"], "status": "ok"}
             await replace_epoch(store)
@@ -79,6 +79,7 @@ async def test_after_a_restore_fuses_are_out_and_hosts_of_forgotten_tasks_are_bu
             for name in ("h1", "h2"):
                 await walle.report(name, "UNREACHABLE")
             await walle.until(lambda: walle.of("h2").HasField("operation"), "what is known is healed")
+            await walle.until(lambda: bool(walle.of("h1").check), "the check of the other one is known")
             blocked = (await walle.call(pb.GetHostRequest(host="h1")))["blocked"]
             assert lost in blocked
             refused = await walle.call(pb.StartOperationRequest(host="h1", kind=OPERATION_KIND_REBOOT), 400)
@@ -103,7 +104,7 @@ async def shown(walle: Running) -> dict[str, Any]:
 async def test_while_a_cms_has_not_listed_its_tasks_since_the_restore_nothing_automatic_begins() -> None:
     store = LastingStore()
     with fake_cms() as cms:
-        async with running(store) as walle:
+        async with running(store, term_s=5.0) as walle:
             await prepared(walle, cms)
             cms.raw = (500, b"{}")
             await replace_epoch(store)
@@ -111,8 +112,14 @@ async def test_while_a_cms_has_not_listed_its_tasks_since_the_restore_nothing_au
             await walle.call(pb.OpenEpochRequest(reason="looked at the hosts"))
             await switch_on(walle)
             await walle.report("h2", "UNREACHABLE")
+            await walle.until(lambda: bool(walle.of("h2").check), "the check is known")
             answer = await walle.call(pb.GetHostRequest(host="h2"))
             assert "has not listed its tasks" in answer["blocked"]
+            automaton = walle.server.automaton
+            await walle.until(
+                lambda: not automaton._collecting.may_try("web", cms.url, automaton.ledger.now().ms),
+                "its failure is noted",
+            )
             cms.raw = None
             walle.server.automaton._collecting.forget("web")  # its pause, up to a minute, passes
             await walle.server.automaton._look_at_tasks("web")
@@ -159,6 +166,7 @@ async def test_after_a_restore_while_no_process_ran_newer_tasks_in_a_cms_put_out
             assert any("newer than anything in this store" in one for one in seen["warnings"])
             assert len(seen["restored"]["task"]) == 2
             await walle.report("h1", "UNREACHABLE")
+            await walle.until(lambda: bool(walle.of("h1").check), "the check is known")
             assert "before the store was restored" in (await walle.call(pb.GetHostRequest(host="h1")))["blocked"]
             await walle.call(pb.ReleaseTasksRequest(project="web", reason="looked"))
             await switch_on(walle)

@@ -52,7 +52,7 @@ async def test_a_listener_that_nobody_gets_into_excuses_silence_and_no_longer_on
     server: ReplicaServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     door = server.replica.liveness.reachability.door
-    await eventually(lambda: door.probed_at is not None, timeout_s=10, what="a probe")
+    await eventually(lambda: door.probed_at is not None, what="a probe")
     address = server.listening.result().agents
     full: list[asyncio.StreamWriter] = []
     enough = asyncio.Event()

@@ -64,7 +64,7 @@ def test_why_works_and_events_are_refused_with_the_address_of_a_replica(
 @pytest.mark.long
 def test_a_wait_is_not_done_while_a_location_is_missing(at_gateway: Hqctl, hqctl: Hqctl, service: str) -> None:
     hqctl("report", f"{service}-1", "r1", "--ready")
-    done = at_gateway("wait", "--service", service, "--timeout", "2s")
+    done = at_gateway("wait", "--service", service, "--timeout", "6s")
     assert done.code == 8
     assert "west did not respond" in done.err
 

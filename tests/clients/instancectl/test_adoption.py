@@ -9,10 +9,17 @@ import pytest
 
 from hqclient.client import Client
 from hqpb.v1 import instance_pb2 as model
-from tests.clients.instancectl.conftest import RunFile
+from tests.clients.instancectl.conftest import RunFile, StartHq
 from tests.clients.instancectl.hearsay import TRUE, statuses, told, until_ready, watched
 from tests.clients.instancectl.supervised import Ctl, free_port, instance, revision
+from tests.support.replicas import ReplicaProcess
 from tests.support.sample_instances import eventually
+
+
+@pytest.fixture
+async def hq(start_hq: StartHq) -> ReplicaProcess:
+    """One that does not take a busy machine for silence."""
+    return await start_hq("--liveness-timeout", "120s")
 
 
 def web(port: int) -> model.InstanceRevision:
@@ -22,7 +29,7 @@ def web(port: int) -> model.InstanceRevision:
     check.http.port = "http"
     check.initial_delay.FromMilliseconds(2000)
     check.period.FromMilliseconds(200)
-    check.timeout.FromMilliseconds(1000)
+    check.timeout.FromMilliseconds(20_000)
     return made
 
 
@@ -59,6 +66,7 @@ async def test_a_supervisor_that_is_restarted_again_and_again_does_not_keep_a_hu
     wanted = revision()
     wanted.container[0].readiness_check.exec.command[:] = ["test", "-e", str(answers)]
     wanted.container[0].readiness_check.period.FromSeconds(3600)
+    wanted.container[0].readiness_check.timeout.FromSeconds(20)
     ctl = await run_file(instance(wanted))
     await ctl.until("r1", "ready")
     pid = await ctl.container_pid()

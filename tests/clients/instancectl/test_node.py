@@ -52,7 +52,7 @@ async def test_a_fault_in_one_instance_ends_at_that_instance(
     await until_ready(client, instance_id="i-3")
     assert "is damaged" in (await node.instance("i-1"))["trouble"]
     assert " i-1: not supervised: " in node.log_text()
-    assert " i-2: revision r1 is not installed: " in node.log_text()
+    await eventually(lambda: " i-2: revision r1 is not installed: " in node.log_text())
     damaged.write_text(json.dumps({"owner": "x1", "belongs_to": ["", ""], "installed": [], "children": []}))
     await until_ready(client, instance_id="i-1")
     status = (await node.instance("i-2"))["revisions"][0]["status"]

@@ -18,7 +18,7 @@ from tests.support.sample_instances import INSTALLED, eventually
 
 FAKETIME = next(Path("/usr/lib").glob("**/faketime/libfaketimeMT.so.1"), None)
 HOUR_S, DAY_S = 3600, 86400
-LONG_MS, SHORT_MS = 1_800_000, 1_500
+LONG_MS, SHORT_MS = 1_800_000, 4_000
 
 pytestmark = [
     pytest.mark.long,

@@ -17,7 +17,7 @@ from tests.clients.instancectl.hearsay import watched
 from tests.clients.instancectl.supervised import LENIENT, instance, revision
 from tests.support.sample_instances import eventually
 
-STUBBORN = "trap '' TERM; while :; do sleep 0.1; done"
+STUBBORN = "trap '' TERM; echo deaf; while :; do sleep 0.1; done"
 SAID_BY_OTHERS = {
     "Unknown",  # HQ says so of an agent that is silent
     "Install scheduled",  # an agent begins to prepare as soon as it knows of a revision
@@ -98,6 +98,7 @@ async def test_every_state_that_can_occur_under_instancectl_is_sent(
             await client.create(instance(made, instance_id=id_of(state)))
         for state in GIVE_WAY:
             await node.container_pid(id_of(state))
+        await eventually(lambda: all("deaf" in node.container_log(id_of(state)) for state in GIVE_WAY))
         await eventually(lambda: "Active" in states_of(seen)["Hook-in-progress/r1"])
         for state in GIVE_WAY:
             await client.put_revision(id_of(state), revision("r2"))

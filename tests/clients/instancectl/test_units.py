@@ -23,6 +23,7 @@ from tests.clients.instancectl.hearsay import until_ready
 from tests.clients.instancectl.host_agents import host_agent, short_directory
 from tests.clients.instancectl.supervised import NODE, ROOT, clean_environment, instance, revision
 from tests.support.replicas import ReplicaProcess
+from tests.support.sample_instances import eventually
 
 NOBODY = 65534
 NO_RIGHTS = (
@@ -112,5 +113,7 @@ async def test_an_instance_becomes_ready_under_the_shipped_units(client: Client,
         socket = below / "agent.sock"
         async with host_agent(hq, socket, *options), supervisor(python, socket, directory):
             await until_ready(client)
+            log = directory / "logs" / "r1" / "main.log"
+            await eventually(lambda: "CapEff:" in log.read_text())  # it is ready before it has written
         assert (directory / "user").read_text() == f"{NOBODY}\n"
-        assert "CapEff:\t0000000000000000" in (directory / "logs" / "r1" / "main.log").read_text()
+        assert "CapEff:\t0000000000000000" in log.read_text()

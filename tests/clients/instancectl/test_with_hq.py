@@ -29,7 +29,11 @@ async def test_every_revision_is_reported_and_a_change_of_target_is_followed(
     await run_from_hq(instance(revision("r1"), revision("r2", ready=False)))
     await until_ready(client, "r1")
     await until_not_ready(client, "NotWantedReady", "r2")
-    assert (await told(client, "r2")).installed.status == TRUE
+
+    async def is_installed() -> bool:
+        return (await told(client, "r2")).installed.status == TRUE
+
+    await eventually(is_installed)
     assert [c.name for c in (await told(client)).container] == ["main"]
     await client.put_revision("i-1", revision("r2"))
     await until_ready(client, "r2")
@@ -62,7 +66,11 @@ async def test_with_hq_away_at_the_start_the_last_good_copy_runs_and_is_reported
     await hq.terminate()
     await ctl.start()
     await ctl.until("r1", "ready")
-    assert "HQ is unreachable" in (await ctl.status())["source_trouble"]
+
+    async def is_in_trouble() -> bool:
+        return "HQ is unreachable" in str((await ctl.status())["source_trouble"])
+
+    await eventually(is_in_trouble)
     back = await start_hq(*addresses)
     async with Client([back.grpc]) as client:
         await until_ready(client)
@@ -142,6 +150,7 @@ async def test_after_sigkill_and_restart_the_same_child_is_reported_by_a_new_inc
         return found.incarnation != before and found.ready.status == TRUE
 
     await eventually(again)
+    await ctl.until("r1", "ready")  # it may have begun to report before it shows its containers
     assert await ctl.container_pid() == pid
 
 
@@ -194,7 +203,7 @@ async def test_a_recreated_instance_keeps_nothing_of_the_earlier_one(run_from_hq
     await ctl.start()
     await until_ready(client)
     await eventually(lambda: ctl.container_log() == "life\n")
-    assert len(ctl.processes()) == 1
+    await eventually(lambda: len(ctl.processes()) == 1)  # `cat` may be there still, and `sleep` in the midst of exec
 
 
 @pytest.mark.long
