@@ -6,4 +6,4 @@
 import os
 
 # The rig starts processes all the time; gRPC would log a line for each.
-os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "false")
+os.environ.setdefault("GRPC_ENABLE_FORK_SUPPORT", "0")
