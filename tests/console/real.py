@@ -107,7 +107,7 @@ async def _walle(cms: str, *more: str) -> AsyncIterator[str]:
             yield walle
 
 
-async def taken(call: Any, request: Any) -> Any:
+async def call_until_taken(call: Any, request: Any) -> Any:
     """Orders take effect one after the other, and none does before a process acts."""
 
     async def try_it() -> list[Any]:

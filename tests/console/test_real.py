@@ -11,7 +11,7 @@ from playwright.async_api import Page, expect
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
-from tests.console.real import everything, taken
+from tests.console.real import call_until_taken, everything
 from tests.support.sample_instances import eventually
 from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as wpb
@@ -34,7 +34,7 @@ async def test_a_service_is_rolled_out_paused_changed_and_rolled_back_on_its_pag
     async with everything() as at, chromium() as browser, grpc.aio.insecure_channel(at.nanny) as channel:
         nanny = NannyServiceStub(channel)
         info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
-        await taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
+        await call_until_taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
         first = await _snapshot(nanny, "v1")
         async with screen(browser, at.browser.base) as shown:
             await shown.open("/services/site/snapshots")
@@ -73,11 +73,11 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
         walle = WalleServiceStub(channel)
         project = wpb.CreateProjectRequest()
         project.project.id = "search"
-        await taken(walle.CreateProject, project)
+        await call_until_taken(walle.CreateProject, project)
         host = wpb.AddHostRequest(host="node-a", project="search", state=hpb.HOST_STATE_FREE)
         host.location.dc, host.location.rack, host.location.switch = "dc", "rack-1", "s1"
-        await taken(walle.AddHost, host)  # orders take effect in order; the project comes first
-        await taken(walle.GetHost, wpb.GetHostRequest(host=host.host))
+        await call_until_taken(walle.AddHost, host)  # orders take effect in order; the project comes first
+        await call_until_taken(walle.GetHost, wpb.GetHostRequest(host=host.host))
         pages = {
             "/": "of 1 location fresh",
             "/disruptions": "Budgets",
@@ -100,7 +100,7 @@ async def test_every_page_shows_what_the_real_servers_say() -> None:
 
 async def _snapshot(nanny: Any, title: str) -> str:
     content = CONTENT.format(title=title).encode()
-    made = await taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
+    made = await call_until_taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
     return str(made.snapshot.id)
 
 

@@ -16,7 +16,7 @@ from hqpb.v1 import instance_pb2 as ipb
 from nannypb.v1 import service_pb2 as npb
 from nannypb.v1.service_stubs import NannyServiceStub
 from tests.console.chromium import Screen, chromium, needs_chromium, screen
-from tests.console.real import ANY_ADDRESS, Everything, everything, process, taken
+from tests.console.real import ANY_ADDRESS, Everything, call_until_taken, everything, process
 from tests.console.scene import Browser, browser_at, console_over, servers_at
 from tests.console.test_real import CONTENT
 from tests.support.etcd import SharedEtcd
@@ -274,8 +274,8 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
         await _project(walle, ppb.Project(id="search"), ["node-a"])
         work = wpb.AddScenarioRequest(scenario="NET-7", kind=ppb.SCENARIO_KIND_SWITCH_MAINTENANCE, switch="s1")
         work.ticket, work.reason = "NET-7", "new firmware"
-        await taken(walle.AddScenario, work)
-        await taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
+        await call_until_taken(walle.AddScenario, work)
+        await call_until_taken(walle.GetScenario, wpb.GetScenarioRequest(scenario="NET-7"))
         servers = servers_at(hq.addresses.grpc, credentials, nanny=nannys, walle=walles)
         async with console_over(lambda: servers) as console, browser_at(console.base) as browser:
             yield browser, nanny, walle, snapshot
@@ -284,9 +284,9 @@ async def _secured(files: Secured, etcd: SharedEtcd) -> AsyncIterator[tuple[Brow
 async def _service(nanny: Any) -> str:
     """Its one snapshot."""
     info = npb.InfoAttributes(rollout=npb.RolloutPolicy(min_ready_s=0, soak_s=0, max_unavailable="1"))
-    await taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
+    await call_until_taken(nanny.CreateService, npb.CreateServiceRequest(service_id="site", info=info))
     content = CONTENT.format(title="v1").encode()
-    made = await taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
+    made = await call_until_taken(nanny.CreateSnapshot, npb.CreateSnapshotRequest(service_id="site", content=content))
     return str(made.snapshot.id)
 
 
@@ -294,7 +294,7 @@ async def _running_service(nanny: Any) -> str:
     """The snapshot that is active."""
     snapshot = await _service(nanny)
     order = npb.SetTargetRequest(service_id="site", snapshot_id=snapshot, target=npb.TARGET_ACTIVE)
-    await taken(nanny.SetTarget, order)
+    await call_until_taken(nanny.SetTarget, order)
 
     async def is_active() -> bool:
         found = await nanny.GetService(npb.GetServiceRequest(service_id="site"))
@@ -306,13 +306,13 @@ async def _running_service(nanny: Any) -> str:
 
 async def _project(walle: Any, project: ppb.Project, hosts: Sequence[str]) -> None:
     """With hosts behind one switch."""
-    await taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
+    await call_until_taken(walle.CreateProject, wpb.CreateProjectRequest(project=project))
     for host in hosts:
         request = wpb.AddHostRequest(host=host, project=project.id)
         request.location.dc, request.location.rack, request.location.switch = "dc", "rack-1", "s1"
-        await taken(walle.AddHost, request)
+        await call_until_taken(walle.AddHost, request)
     for host in hosts:
-        await taken(walle.GetHost, wpb.GetHostRequest(host=host))
+        await call_until_taken(walle.GetHost, wpb.GetHostRequest(host=host))
 
 
 async def _state_of(nanny: Any, walle: Any) -> list[object]:
