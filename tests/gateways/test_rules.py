@@ -223,8 +223,7 @@ async def test_last_known_answers_are_served_while_hq_is_away_and_after_a_gatewa
     await three.come_to_say(["10.0.0.3"], "gone")
     await hq.delete("gone-1")
     await three.come_to_say(ABSENT, "gone")
-    await hq.put("last-1", "last")
-    await three.have_saved("last-1")  # and so all that was before it
+    await three.have_saved(await hq.mark())
 
     hq.pause()
     for service, said in (("web", ["10.0.0.1"]), ("idle", NOBODY), ("gone", ABSENT), ("never", ABSENT)):
@@ -337,8 +336,7 @@ async def test_ten_thousand_instances_of_one_service_are_told_whole_and_outlive_
     await three.start()
     every = sorted(hosts.values())
     await three.come_to_say_of_many(every)
-    await hq.put("last-1", "last")
-    await three.have_saved("last-1")  # and so all that was before it
+    await three.have_saved(await hq.mark())
 
     hq.pause()
     await three.say_of_many(every)

@@ -125,8 +125,7 @@ async def _kill_gateway(at: Balancer, gateway: GatewayProcess) -> None:
 
 async def without_hq(at: Balancer, gateway: GatewayProcess, away_s: float) -> None:
     """HQ is silent for so long, and its gateway is killed halfway; then changes come again."""
-    await at.hq.put("last-1", "last")
-    await gateway.is_saved("last-1")  # and so all that was before it
+    await gateway.has_saved_all_of(at.hq)
     at.hq.pause()
     try:
         await asyncio.sleep(away_s / 2)

@@ -108,8 +108,7 @@ async def follow(verdict: Verdict, at: World, shows: Shows, changes: int = _CHAN
         await shows(at.ready)
 
     async def away() -> None:
-        await at.gateway.is_saved('"is_ready":false')
-        await asyncio.sleep(_QUIET_S)
+        await at.gateway.has_saved_all_of(at.hq)
         at.hq.pause()
         try:
             await asyncio.sleep(_QUIET_S)

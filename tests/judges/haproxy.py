@@ -188,7 +188,7 @@ async def _roll_out(directory: Path, path: Path, nameserver: str, payload: int) 
         assert await at.servers() == 1, "while the gateway was away"
         await gateway.again()
         await _only(at, 0)
-        await gateway.is_saved('"is_ready":false')
+        await gateway.has_saved_all_of(at.hq)  # an older list would move HAProxy from one server to the other at once
         at.hq.pause()
         try:
             await gateway.kill()

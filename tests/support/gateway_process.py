@@ -125,7 +125,7 @@ class Registry(Program):
     def __init__(self, directory: Path, name: str = "hq", cluster: str = "default", *flags: str) -> None:
         arguments = ("dev", "--store", "memory", "--grpc", "127.0.0.1:0", "--http", "127.0.0.1:0", *flags)
         super().__init__("hq.main", (*arguments, "--cluster", cluster), directory / f"{name}.log")
-        self._sequence = 0
+        self._sequence = self._marks = 0
 
     @property
     def client(self) -> Client:
@@ -192,6 +192,12 @@ class Registry(Program):
         status = _status(revision, incarnation, self._sequence, is_ready=is_ready)
         await self._client.report(id_, status, uid=uid, node=node)
 
+    async def mark(self) -> str:
+        """The id of one more instance, of a service that nobody asks for: who knows it knows all that came before."""
+        self._marks += 1
+        await self.put(id_ := f"mark-{self._marks}", "mark")
+        return id_
+
     async def delete(self, id_: str) -> None:
         """It is no more."""
         await self._client.delete(id_)
@@ -254,6 +260,10 @@ class GatewayProcess(Program):
         """Delete the file of its last good list, while it does not run."""
         for kept in self._state.glob("*"):
             kept.unlink()
+
+    async def has_saved_all_of(self, hq: Registry) -> None:
+        """Return when the file of its last good list holds all that this HQ was told."""
+        await self.is_saved(await hq.mark())
 
     async def is_saved(self, *words: str) -> None:
         """Return when the file of its last good list holds these."""
