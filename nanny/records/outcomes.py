@@ -26,6 +26,7 @@ class _Outcome(NamedTuple):
     instead: str = ""
 
 
+_ON_ALL_NODES: Final = frozenset({Current.PREPARED, Current.DEACTIVATING, Current.DEACTIVATE_PENDING})
 _OPEN: Final = _Outcome(pb.ORDER_OUTCOME_OPEN)
 
 
@@ -48,7 +49,7 @@ def note_outcomes(record: ServiceRecord, service: ManagedService, event: Service
 
 def has_served(one: TupleRecord | None) -> bool:
     """Whether it was ACTIVE, and its files are on the nodes. Records of earlier versions show only its last order."""
-    if one is None or CURRENT[one.current] not in (Current.PREPARED, Current.DEACTIVATE_PENDING):
+    if one is None or CURRENT[one.current] not in _ON_ALL_NODES:
         return False
     order = one.order
     is_reached = (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)

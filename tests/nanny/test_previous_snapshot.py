@@ -47,6 +47,15 @@ def test_a_roll_out_under_way_is_rolled_back_to_what_still_serves() -> None:
     assert previous(web.until("c", Current.ACTIVATING)) == "b"
 
 
+def test_a_roll_back_goes_to_a_snapshot_that_is_still_being_switched_off() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").settle().activate("c")
+    web = web.until("c", Current.ACTIVATING).ended("c", SnapshotEvent.DONE)
+    assert (web.current("b"), web.outcome("c")[0]) == (Current.DEACTIVATING, "REACHED")  # as after `nanny activate`
+    assert previous(web) == "b"
+    assert web.target("b", Target.ACTIVE, roll_back=True).settle().outcome("b")[0] == "REACHED"
+    assert (web.current("b"), web.current("c"), previous(web)) == (Current.ACTIVE, Current.PREPARED, "c")
+
+
 def test_a_roll_back_never_goes_to_a_snapshot_that_failed_or_was_only_prepared() -> None:
     web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").until("b", Current.ACTIVATING)
     web.ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")

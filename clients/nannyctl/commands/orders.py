@@ -63,6 +63,7 @@ def target(
 
 
 _waits = functools.partial(wait_option, default="1h")
+_ON_ALL_NODES = (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATING, pb.CURRENT_STATE_DEACTIVATE_PENDING)
 _ROLLBACK = "rollback-"  # begins the request ids of `nanny rollback`: orders of earlier versions have no `roll_back`
 
 
@@ -141,7 +142,7 @@ def _first(one: pb.SnapshotState) -> str:
 
 def _has_served(one: pb.SnapshotState) -> bool:
     """Whether it was ACTIVE, and its files are on the nodes. An earlier server tells that only by its last order."""
-    if one.current not in (pb.CURRENT_STATE_PREPARED, pb.CURRENT_STATE_DEACTIVATE_PENDING):
+    if one.current not in _ON_ALL_NODES:
         return False
     order = one.order
     is_reached = (order.target, order.outcome) == (pb.TARGET_ACTIVE, pb.ORDER_OUTCOME_REACHED)
