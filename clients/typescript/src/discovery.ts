@@ -215,8 +215,7 @@ export class Discovery {
     const all = [...this.roster.locations].flatMap(([cluster, each]) =>
       [...each.list.values()].map((ready) => this.endpoint(cluster, ready)).filter((made) => made !== undefined),
     );
-    const name = (each: Endpoint) => `${each.cluster}/${each.id}`;
-    return all.sort((a, b) => (name(a) < name(b) ? -1 : 1));
+    return all.sort((a, b) => (a.cluster === b.cluster ? order(a.id, b.id) : order(a.cluster, b.cluster)));
   }
 
   private endpoint(cluster: string, ready: ReadyInstance): Endpoint | undefined {
@@ -242,6 +241,10 @@ function rejectOn(signal: AbortSignal, message: string): Promise<never> {
   return new Promise((_, reject) =>
     signal.addEventListener("abort", () => reject(new ConnectError(message, Code.Unavailable)), { once: true }),
   );
+}
+
+function order(a: string, b: string): number {
+  return a < b ? -1 : 1;
 }
 
 function shuffle<T>(all: T[]): T[] {
