@@ -95,8 +95,8 @@ class Program:
         if process is None:
             return 0
         if process.returncode is None:
+            process.send_signal(signal.SIGCONT)  # first: what is sent to one that has ended loses its exit code
             process.send_signal(number)
-            process.send_signal(signal.SIGCONT)
         async with asyncio.timeout(30):
             return await process.wait()
 
