@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import sys
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 from tests.support.console_blocks import commands, normal, printed, replaced
 from tests.support.gateway_process import Program
 from tests.support.replicas import ReplicaProcess
+from tests.support.reserved_port import quiet_port
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 PAGE = ROOT / "docs" / "end-to-end.md"
@@ -22,17 +22,9 @@ def with_ports(text: str, ports: dict[str, str]) -> str:
     return re.sub(r"\b(?:8070|808[123])\b", lambda m: ports[m[0]], text)
 
 
-async def free_ports(count: int) -> list[str]:
-    servers = [await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0) for _ in range(count)]
-    found = [str(server.sockets[0].getsockname()[1]) for server in servers]
-    for server in servers:
-        server.close()
-    return found
-
-
 async def typed(replica: ReplicaProcess, nanny: Program, folder: Path) -> list[str]:
     """The commands of the page; the examples are copied to `folder` with free ports."""
-    ports = dict(zip(PORTS, await free_ports(len(PORTS)), strict=True))
+    ports = {printed: str(quiet_port()) for printed in PORTS}
     for name in ("site.yaml", "site-v2.yaml"):
         (folder / name).write_text(with_ports((ROOT / "examples" / "nanny" / name).read_text(), ports))
     places = {

@@ -16,6 +16,7 @@ import pytest
 from tests.clients.process import ROOT, environment
 from tests.support.etcd import SharedEtcd
 from tests.support.replicas import Replicas
+from tests.support.reserved_port import quiet_port
 
 PAGE = ROOT / "docs" / "discovery.md"
 IN_ANOTHER_SHELL = "# in another shell\n"
@@ -79,11 +80,6 @@ async def said(output: asyncio.StreamReader, word: str) -> str:
                 return line
 
 
-async def free_port() -> int:
-    async with await asyncio.start_server(lambda r, w: None, "127.0.0.1", 0) as server:
-        return int(server.sockets[0].getsockname()[1])
-
-
 @pytest.mark.parametrize("example", ["follow.py", "httpx_transport.py"])
 def test_an_example_without_arguments_says_which_it_takes(example: str) -> None:
     command = (sys.executable, f"examples/discovery/{example}")
@@ -97,7 +93,7 @@ def test_an_example_without_arguments_says_which_it_takes(example: str) -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(etcd: SharedEtcd, tmp_path: Path) -> None:
-    port = await free_port()
+    port = quiet_port()
     async with Replicas(tmp_path) as replicas:
         hq = await replicas.start([etcd.endpoint], etcd.prefix)
         page = Page(hq.grpc, port, tmp_path / "state")

@@ -18,9 +18,10 @@ from tests.judges import tools
 from tests.judges.envoy import QUIET_S, listens, uses
 from tests.judges.gateway_world import within
 from tests.judges.haproxy import Balancer, say_who
-from tests.judges.processes import free_port, started
+from tests.judges.processes import started
 from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, programs
+from tests.support.reserved_port import quiet_port
 
 _EXAMPLE: Final = Path(__file__).parents[2] / "examples/gateways/envoy-all.yaml"
 _GATEWAY: Final = "              - endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: 7671}}}\n"
@@ -62,13 +63,13 @@ class _Edge:
 async def _edge(directory: Path, path: Path) -> AsyncIterator[_Edge]:
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(programs(directory))
-        hq, port, log = await running.registry(), free_port(), directory / "who.log"
+        hq, port, log = await running.registry(), quiet_port(), directory / "who.log"
         for host in _HOSTS:
             await stack.enter_async_context(await asyncio.start_server(say_who, host, port))
         await stack.enter_async_context(started((sys.executable, "-m", "tests.judges.who_server", "rpc-1"), log))
         await within(lambda: "listening" in log.read_text())
         gateways = [await running.gateway("xds", hq, name=f"xds-{name}") for name in "ab"]
-        made = _Edge(Balancer(hq, free_port(), directory / "unused"), gateways, port, int(log.read_text().split()[-1]))
+        made = _Edge(Balancer(hq, quiet_port(), directory / "unused"), gateways, port, int(log.read_text().split()[-1]))
         for host in _HOSTS:
             await made.put(host)
         await hq.put("rpc-1", "rpc", port=made.grpc, labels={"app-protocol": "grpc"})
@@ -91,7 +92,7 @@ async def envoy_all(directory: Path) -> Verdict:
             await within(lambda: edge.at.answered.total() >= 5)
             edge.at.failed.clear()  # before Envoy had its first endpoints
             await verdict.case("gRPC to a server that a label says speaks it", _grpc(edge, "rpc", "rpc-1"))
-            await verdict.case("a route to a new service, and none when it is gone", _new_service(edge))
+            await verdict.case("a route to a new service, and none when it is gone", _new_service(edge), 120.0)
             await verdict.case(f"{_CHANGES} changes", _changes(edge), 240.0)
             await verdict.case("each of two gateways killed", _kill_each(edge), 120.0)
             await verdict.case("HQ away, and both gateways start without a list", _know_nothing(edge), 120.0)

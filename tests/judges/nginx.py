@@ -12,9 +12,10 @@ from tests.judges import tools
 from tests.judges.envoy import listens, uses
 from tests.judges.gateway_world import within
 from tests.judges.haproxy import Balancer, say_who
-from tests.judges.processes import ROOT, free_port, run, started
+from tests.judges.processes import ROOT, run, started
 from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, programs
+from tests.support.reserved_port import quiet_port
 
 _EXAMPLE: Final = ROOT / "examples/gateways/nginx.conf"
 _FOLDERS: Final = "".join(  # those of Debian's package are there only once it is installed
@@ -31,12 +32,12 @@ async def _proxy(directory: Path, path: Path) -> AsyncIterator[tuple[Balancer, l
     """nginx over an HQ whose service has one instance, `web-0`; and the port of all servers, 127.0.1.1 and so on."""
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(programs(directory))
-        hq, port = await running.registry(), free_port()
+        hq, port = await running.registry(), quiet_port()
         for number in range(_MANY):
             await stack.enter_async_context(await asyncio.start_server(say_who, f"127.0.1.{number + 1}", port))
         await hq.put("web-0", host="127.0.1.1", port=port)
         gateways = [await running.gateway("dns", hq, name=f"dns-{name}") for name in "ab"]
-        at = Balancer(hq, free_port(), directory / "unused")
+        at = Balancer(hq, quiet_port(), directory / "unused")
         config = _EXAMPLE.read_text().replace(":8080", f":{at.port}").replace(":8000", f":{port}")
         for address, gateway in zip(("127.0.0.1:7653", "127.0.0.1:7654"), gateways, strict=True):
             config = config.replace(address, gateway.dns_address)

@@ -20,8 +20,9 @@ from tests.judges.envoy import proxy, uses
 from tests.judges.gateway_judges import XDS_TARGET, bootstrap
 from tests.judges.gateway_world import PAIR, within, world
 from tests.judges.haproxy import Balancer, balancer
-from tests.judges.processes import free_port, run, started
+from tests.judges.processes import run, started
 from tests.judges.verdict import Verdict
+from tests.support.reserved_port import quiet_port
 
 _REQUESTS: Final = 100_000
 _USUAL, _CANARY = 99, 1
@@ -126,7 +127,7 @@ async def haproxy(directory: Path) -> Verdict:
     """HAProxy over the DNS gateway: its weights are steps of 1/256."""
     path, _ = await tools.on_path("haproxy", "haproxy")
     verdict, servers = Verdict((await run((path, "-v"), 10.0)).text.splitlines()[0][:40]), CountedServers()
-    port = free_port()
+    port = quiet_port()
     places = [(f"127.0.1.{number}", port) for number in (1, 2)]
     async with balancer(directory, path, places, "{}", 8192, servers.serve) as at:
         await _measure_http(verdict, at, servers, port, _HAPROXY_STEP)

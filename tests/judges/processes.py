@@ -6,7 +6,6 @@ import asyncio
 import os
 import re
 import signal
-import socket
 import sys
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -106,14 +105,6 @@ async def interop_server(directory: Path, *flags: str) -> AsyncIterator[int]:
         yield int(found[1])
         if process.returncode is not None:
             raise RuntimeError(f"the server under test died: {log.read_text(errors='replace')[-2_000:]}")
-
-
-def free_port() -> int:
-    """A port of 127.0.0.1 that nobody has at the moment."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -12,9 +12,10 @@ import yaml
 
 from tests.judges import tools
 from tests.judges.everyday import on_both
-from tests.judges.processes import ROOT, free_port, started
+from tests.judges.processes import ROOT, started
 from tests.judges.replica import INSTANCES, Replica
 from tests.judges.verdict import Verdict
+from tests.support.reserved_port import quiet_port
 
 _EXAMPLE: Final = ROOT / "examples/gateways/prometheus.yml"
 _HQ: Final = "http://127.0.0.1:7080"
@@ -36,7 +37,7 @@ async def prometheus(directory: Path) -> Verdict:
         work = directory / f"{prefix.strip()}-prometheus"
         work.mkdir()
         (work / "prometheus.yml").write_text(json.dumps(_config(replica)))  # JSON is YAML
-        address = f"127.0.0.1:{free_port()}"
+        address = f"127.0.0.1:{quiet_port()}"
         flags = (f"--config.file={work / 'prometheus.yml'}", f"--storage.tsdb.path={work / 'data'}")
         async with started((path, *flags, f"--web.listen-address={address}"), work / "log"):
             await verdict.case(prefix + "scrapes /metrics", _scraped(address))
@@ -57,7 +58,7 @@ def _config(replica: Replica) -> dict[str, Any]:
     found |= {"url": found["url"].replace(_HQ, replica.base), "refresh_interval": "1s", **more}
     scheme = replica.base.partition(":")[0]
     return {
-        "global": {"scrape_interval": "1s"},
+        "global": {"scrape_interval": "3s"},  # a scrape may take no longer than that
         "scrape_configs": [
             {"job_name": "hq", "scheme": scheme, "static_configs": [{"targets": [replica.http]}], **more},
             {**example, "relabel_configs": [*example["relabel_configs"], *_NOBODY]},

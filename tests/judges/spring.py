@@ -10,9 +10,10 @@ from typing import Final
 from tests.judges import tools
 from tests.judges.gateway_world import MANY, PAIR, follow, within, world
 from tests.judges.haproxy import say_who
-from tests.judges.processes import free_port, started
+from tests.judges.processes import started
 from tests.judges.verdict import Verdict
 from tests.support.gateway_process import GatewayProcess, Registry, programs
+from tests.support.reserved_port import quiet_port
 from tests.support.tcp_balancer import tcp_balancer
 
 _START_S: Final = 240.0  # Java compiles its program first, on a machine that does something else, too
@@ -64,7 +65,7 @@ def _lines(log: Path, *words: str) -> list[str]:
 
 async def _roll_out(directory: Path, order: tuple[str | Path, ...]) -> None:
     """One instance after the other takes over, and each server ends once it is drained; no call fails."""
-    log, port = directory / "calls.log", free_port()
+    log, port = directory / "calls.log", quiet_port()
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(programs(directory))
         hq = await running.registry()
@@ -73,13 +74,13 @@ async def _roll_out(directory: Path, order: tuple[str | Path, ...]) -> None:
         server = await _take_over(hq, 0, port)
         await stack.enter_async_context(started((*order, tools.SPRING / "Call.java", "web", _port(front)), log))
         await within(lambda: len(_lines(log, "ok")) > 0, _START_S)
-        many = await asyncio.start_server(say_who, "0.0.0.0", free_port())
+        many = await asyncio.start_server(say_who, "0.0.0.0", quiet_port())
         await _grow_and_shrink(hq, many.sockets[0].getsockname()[1], log)
         for number in range(1, _ROLL_OUTS + 1):
             following = await _take_over(hq, number, port)
             await _is_called(log, f"127.0.3.{number + 1}:{port}")
             await hq.report(f"web-{number - 1}", is_ready=False)
-            await _kill_one_and_drain(gateways[number % 2])
+            await _kill_one_and_drain(gateways[number % 2], hq)
             server.close()
             await server.wait_closed()
             server = following
@@ -112,7 +113,8 @@ async def _take_over(hq: Registry, number: int, port: int) -> asyncio.Server:
     return server
 
 
-async def _kill_one_and_drain(gateway: GatewayProcess) -> None:
+async def _kill_one_and_drain(gateway: GatewayProcess, hq: Registry) -> None:
+    await gateway.has_saved_all_of(hq)
     await gateway.kill()
     await asyncio.sleep(_DRAIN_S)
     await gateway.again()

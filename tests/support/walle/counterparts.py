@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,17 +15,12 @@ import dns.message
 import httpx
 import pytest
 
+from tests.support.reserved_port import quiet_port
+
 NAMED = shutil.which("named") or shutil.which("named", path="/usr/sbin")
 NO_NAMED = "needs BIND's name server: apt-get install bind9"
 KEY = "c2VjcmV0IG9mIHRoZSB0ZXN0cyBvbmx5IQ=="
 ZONE = "cloud.example"
-
-
-def free_port(kind: socket.SocketKind = socket.SOCK_STREAM) -> int:
-    with socket.socket(socket.AF_INET, kind) as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 @asynccontextmanager
@@ -62,7 +56,7 @@ async def _until_open(port: int, process: asyncio.subprocess.Process) -> None:
 @asynccontextmanager
 async def redfish_emulator(directory: Path, *machines: str) -> AsyncIterator[str]:
     """sushy-tools' emulator with machines that are on; the URL of it. A restart takes it up to eleven seconds."""
-    port, config = free_port(), directory / "emulator.conf"
+    port, config = quiet_port(), directory / "emulator.conf"
     systems = [{"uuid": name, "name": name, "power_state": "On", "nics": []} for name in machines]
     config.write_text(f"SUSHY_EMULATOR_STATE_DIR = {str(directory)!r}\nSUSHY_EMULATOR_FAKE_SYSTEMS = {systems!r}\n")
     program = Path(sys.executable).parent / "sushy-emulator"
@@ -86,7 +80,7 @@ class NameServer:
 async def name_server(directory: Path) -> AsyncIterator[NameServer]:
     """BIND with one zone, which a key may update."""
     assert NAMED is not None
-    port = free_port()
+    port = quiet_port()
     (directory / "zone").write_text(
         f"$TTL 60\n@ IN SOA ns.{ZONE}. root.{ZONE}. 1 3600 600 86400 60\n@ IN NS ns.{ZONE}.\nns IN A 127.0.0.1\n"
         "h1 IN A 10.0.0.99\n"
