@@ -231,8 +231,12 @@ async def _install_go(name: str) -> None:
 async def _install_node() -> None:
     folder = FOLDER / "node"
     folder.mkdir(exist_ok=True)
-    for name in ("package.json", "package-lock.json"):
-        shutil.copy(_HERE / "node" / name, folder)
+    ours = [_HERE / "node" / name for name in ("package.json", "package-lock.json")]
+    is_whole = (folder / "node_modules" / ".package-lock.json").exists()  # npm writes it last
+    if is_whole and not any(_differ(each, folder / each.name) for each in ours):
+        return
+    for each in ours:
+        shutil.copy(each, folder)
     print("npm ci", flush=True)
     await must(("npm", "ci", "--no-audit", "--no-fund", "--prefix", folder), _INSTALL_S)
 
@@ -242,10 +246,10 @@ async def _install_jars(pom: Path, folder: Path) -> None:
         return
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
-    shutil.copy(pom, folder)
     print("mvn dependency:copy-dependencies", flush=True)
     goal = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies"
-    await must(("mvn", "-q", "-B", "-f", folder / "pom.xml", goal, f"-DoutputDirectory={folder}"), _INSTALL_S)
+    await must(("mvn", "-q", "-B", "-f", pom, goal, f"-DoutputDirectory={folder}"), _INSTALL_S)
+    shutil.copy(pom, folder)  # last: it says that all is there
 
 
 async def _install_debian(name: str, path: Path) -> None:
