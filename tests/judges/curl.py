@@ -17,7 +17,7 @@ _JSON: Final = ("-H", "content-type: application/json")
 _TOLD: Final = "\n%{http_version} %{http_code} %{num_connects}\n"
 _VERSIONS: Final = {"--http1.1": "1.1", "--http2-prior-knowledge": "2", "--http2": "2"}
 _OLD: Final = re.compile(r"curl 7\.")
-_AT_MOST_S: Final = 20.0
+_AT_MOST_S: Final = 35.0
 _LARGE_BYTES: Final = 2_000_000
 
 
@@ -46,7 +46,7 @@ class _Curl:
 
     def __init__(self, path: Path, replica: Replica, flag: str, directory: Path) -> None:
         secure = ("--cacert", str(replica.ca), "-H", f"authorization: {replica.authorization}") if replica.ca else ()
-        self._order = (path, "-sS", flag, "--max-time", "10", "-w", _TOLD, *secure)
+        self._order = (path, "-sS", flag, "--max-time", "30", "-w", _TOLD, *secure)
         self._flag, self._version = flag, _VERSIONS[flag]
         self._base, self._directory = replica.base, directory
 
@@ -118,7 +118,7 @@ class _Curl:
         """The stream stays open until curl's patience ends (28), and has said something by then."""
         body = self._directory / "watch.bin"
         body.write_bytes(b"\0\0\0\0\2{}")
-        flags = ("-N", "--max-time", "2", "-H", "content-type: application/connect+json", "--data-binary", f"@{body}")
+        flags = ("-N", "--max-time", "5", "-H", "content-type: application/connect+json", "--data-binary", f"@{body}")
         done = await self.run(f"/{SERVICE}/WatchInstances", *flags)
         assert done.code == 28, done
         assert "web-1" in done.out, done

@@ -15,7 +15,8 @@ from tests.judges.verdict import Verdict
 
 _GET: Final = '{"id": "web-1"}'
 _FIND: Final = '{"filter": {"serviceId": ["web"]}}'
-_CALL_S: Final = 20.0
+_CALL_S: Final = 30.0
+_WATCH_S: Final = "5"  # for the connection, too, and the first answer
 _LOAD_S: Final = 90.0  # 20,000 calls on a machine that does something else, too
 _NOT_FOUND: Final = 69  # grpcurl: 64 and the code
 _HERE: Final = "HOST:PORT"
@@ -59,7 +60,7 @@ async def grpcurl(directory: Path) -> Verdict:
             path,
             *flags,
             "-max-time",
-            "2",
+            _WATCH_S,
             "-d",
             "{}",
             replica.grpc,
@@ -91,9 +92,10 @@ async def ghz(directory: Path) -> Verdict:
             ("10 connections", 5_000, ("-n", "5000", "--connections", "10")),
         ):
             order = (path, *flags, *more, "-O", "json", "--call", f"{SERVICE}.GetInstance", "-d", _GET, replica.grpc)
-            await verdict.case(prefix + name, _all_good(order, count))
+            await verdict.case(prefix + name, _all_good(order, count), _LOAD_S + 5)
         if replica.ca:
-            await verdict.case(prefix + "as docs/http.md has it", _as_written(path, replica, directory))
+            going = _as_written(path, replica, directory)
+            await verdict.case(prefix + "as docs/http.md has it", going, _LOAD_S + 5)
 
     await on_both(verdict, directory, judge)
     return verdict
@@ -146,5 +148,5 @@ async def _buf(verdict: Verdict, prefix: str, replica: Replica, order: Sequence[
     ):
         one = (*order, *secure, *schema, "-d", request, f"{base}/{call}")
         await verdict.case(prefix + name, _says(words, one, code))
-    watch = (*order, *secure, *schema, "--timeout", "2s", "-d", "{}", f"{base}/WatchInstances")
+    watch = (*order, *secure, *schema, "--timeout", f"{_WATCH_S}s", "-d", "{}", f"{base}/WatchInstances")
     await verdict.case(prefix + "a watch", _says("web-1", watch, None))

@@ -30,6 +30,8 @@ _PROBES: Final = "the method would have to know whether a message came compresse
 # Not by name: a look-up of localhost can take Go five seconds.
 _HOSTS: Final = ("--server_host=127.0.0.1", "--server_host_override=localhost")
 _CASE_S: Final = 60.0
+# A call of a soak test may take as long as a busy machine needs; without these flags a second.
+_SOAK: Final = ("--soak_per_iteration_max_acceptable_latency_ms=20000", "--soak_overall_timeout_seconds=50")
 
 
 class Site(NamedTuple):
@@ -88,7 +90,8 @@ async def _java(directory: Path, *flags: str) -> Verdict:
 
 async def _each(verdict: Verdict, order: Sequence[str | Path], cases: Sequence[str]) -> Verdict:
     for case in cases:
-        await verdict.case(case, must((*order, f"--test_case={case}"), _CASE_S), _CASE_S + 5)
+        more = _SOAK if case.endswith("_soak") else ()
+        await verdict.case(case, must((*order, *more, f"--test_case={case}"), _CASE_S), _CASE_S + 5)
     return verdict
 
 

@@ -74,7 +74,8 @@ async def secured(directory: Path) -> AsyncIterator[Replica]:
 async def _fill(replica: Replica, token: str) -> None:
     tls: Any = ssl.create_default_context(cafile=str(replica.ca)) if replica.ca else False
     headers = {"authorization": f"Bearer {token}"} if token else {}
-    async with httpx.AsyncClient(verify=tls, headers=headers, base_url=replica.base, trust_env=False) as client:
+    given: Any = {"verify": tls, "headers": headers, "base_url": replica.base, "timeout": _READY_S}
+    async with httpx.AsyncClient(trust_env=False, **given) as client:
         async with asyncio.timeout(_READY_S):
             while (await client.get("/readyz")).status_code != 200:
                 await asyncio.sleep(0.1)

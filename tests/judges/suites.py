@@ -44,7 +44,7 @@ async def _h2spec(directory: Path, server_flags: tuple[str, ...], flags: tuple[s
     path, version = await go_tool("h2spec")
     verdict, report = Verdict(version), directory / "h2spec.xml"
     async with interop_server(directory, *server_flags) as port:
-        order = (path, "--strict", "--host", "127.0.0.1", "--port", str(port), "--path", _PATH, "--timeout", "2")
+        order = (path, "--strict", "--host", "127.0.0.1", "--port", str(port), "--path", _PATH, "--timeout", "10")
         said = await run((*order, "--junit-report", report, *flags), _H2SPEC_S)
     if not report.exists():
         verdict.count("h2spec", f"it wrote no report: {said.text}")
