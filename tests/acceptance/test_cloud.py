@@ -55,7 +55,7 @@ class Running:
 
     async def ends(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(100):
             return await self.process.wait()
 
 
@@ -80,10 +80,10 @@ async def running_cloud(tmp_path: Path, *flags: str) -> AsyncIterator[Running]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:
-        await cloud.shows("Ctrl-C stops everything", 110)
+        await cloud.shows("Ctrl-C stops everything", 200)
         addresses = dict(re.findall(r"^  (\w+) +(?:gRPC and HTTP )?(127\S+)", cloud.output(), re.MULTILINE))
         assert {*PARTS, "gateway", "east", "north", "west"} <= addresses.keys()
         async with Client([addresses["gateway"]]) as client:
@@ -93,13 +93,14 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
                 return sum([len(page.instances) async for page in client.find(where)]) == 312  # twelve are Nanny's
 
             await eventually(all_ready, 60)
-        direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
         for part in ("console", "consul"):
-            with direct.open(f"http://{addresses[part]}/livez", timeout=10) as answer:
-                assert answer.status == 200
+            await asyncio.to_thread(_read, f"http://{addresses[part]}/livez")
         for path, told in (("/hosts", "40 hosts in 8 racks"), ("/services/shop/snapshots", "first version")):
-            with direct.open(f"http://{addresses['console']}{path}", timeout=10) as answer:
-                assert told in answer.read().decode()
+
+            async def is_told(page: str = f"http://{addresses['console']}{path}", told: str = told) -> bool:
+                return told in await asyncio.to_thread(_read, page)
+
+            await eventually(is_told, 60, f"{path} tells {told}")
         await a_broken_host_is_healed(addresses, cloud.data / "broken")
         children = cloud.children()
         assert await cloud.ends(signal.SIGINT) == 0
@@ -108,7 +109,7 @@ async def test_all_parts_start_and_nothing_is_left(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 async def test_trouble_lasts_and_pages_tell_its_cause_the_way_back_and_who_blocks_work(tmp_path: Path) -> None:
     async with running_cloud(tmp_path, "--trouble") as cloud:
         await cloud.shows("Ctrl-C stops everything", 200)
@@ -139,7 +140,7 @@ async def test_trouble_lasts_and_pages_tell_its_cause_the_way_back_and_who_block
 
 def _read(address: str) -> str:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    with direct.open(address, timeout=10) as answer:
+    with direct.open(address, timeout=30) as answer:
         return str(answer.read().decode())
 
 
@@ -271,6 +272,7 @@ async def a_planned_reboot_stops_at_a_bad_kernel(terminal: Terminal) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:
         await cloud.shows("starting three locations")
@@ -282,9 +284,10 @@ async def test_ctrl_c_during_the_start_ends_in_order(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 async def test_sigkill_leaves_no_process_behind(tmp_path: Path) -> None:
     async with running_cloud(tmp_path) as cloud:
-        await cloud.shows("gateway +gRPC and HTTP")
+        await cloud.shows("gateway +gRPC and HTTP", 200)
         children = cloud.children()
         await cloud.ends(signal.SIGKILL)
         await eventually(lambda: all(has_ended(child) for child in children), what="nothing is left")

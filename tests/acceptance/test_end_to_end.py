@@ -139,6 +139,7 @@ async def all_serve(service: Service, revision: str) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 async def test_a_described_service_is_found_at_three_instances_upgraded_and_rolled_back(
     installation: list[ReplicaProcess], server: Program, nodes: list[Ctl], files: FileServer, tmp_path: Path
 ) -> None:
@@ -171,13 +172,13 @@ async def test_a_described_service_is_found_at_three_instances_upgraded_and_roll
             "snapshot", "add", "site", "-f", written("second.yaml", description(files, "v2")), "-o", "json"
         )
         second = json.loads(added)["snapshot"]["revisionId"]
-        await told("target", "site", "PREPARED", "--wait", "60s")
+        await told("target", "site", "PREPARED", "--wait", "120s")
         await all_serve(service, "v1")  # v2 is installed beside it
         assert sorted(files.asked) == ["/v1.py"] * 3 + ["/v2.py"] * 3
         files.asked.clear()
-        await told("activate", "site", "--wait", "60s")
+        await told("activate", "site", "--wait", "120s")
         await all_serve(service, second)
-        await told("rollback", "site", "--wait", "60s")
+        await told("rollback", "site", "--wait", "120s")
         await all_serve(service, "v1")
         await told("status", "site")
         assert files.asked == []

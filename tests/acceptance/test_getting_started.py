@@ -33,14 +33,14 @@ def test_the_walk_in_the_readme_is_a_part_of_the_page() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("etcd_binary", ["3.5"], indirect=True)
 async def test_the_page_runs_as_written(replicas: Replicas, etcd: SharedEtcd, tmp_path: Path) -> None:
-    replica = await replicas.start([etcd.endpoint], etcd.prefix, "--liveness-timeout", "8s")
+    replica = await replicas.start([etcd.endpoint], etcd.prefix, "--liveness-timeout", "20s")
     (tmp_path / "w").mkdir()
     bin_ = str(Path(sys.executable).parent)
     places = {"$PWD/.venv/bin": bin_, "127.0.0.1:7080": replica.http, "$(mktemp -d)": str(tmp_path / "w")}
     typed = [replaced(command, places) for command, _ in commands(PAGE)]
-    told, errors = await printed(typed, tmp_path, replica.grpc, 150)
+    told, errors = await printed(typed, tmp_path, replica.grpc, 270)
     for (command, expected), found in zip(commands(PAGE), told, strict=True):
         assert still(found) == still(expected), (command, told, errors)

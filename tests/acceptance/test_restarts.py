@@ -16,6 +16,7 @@ from tests.support.replicas import ReplicaProcess, Replicas
 from tests.support.sample_instances import Agent, eventually, instance
 
 TIMEOUT_S, INTERVAL_S, LIFE_S, LIVES = 20, 6, 12, 5
+LONGER_S = 32
 FLAGS = (f"--liveness-timeout={TIMEOUT_S}s", f"--report-interval={INTERVAL_S}s")
 ALIVE = [f"alive-{number}" for number in range(6)]
 
@@ -78,7 +79,8 @@ async def test_replicas_that_live_shorter_than_the_timeout_expire_the_dead_and_n
 
 
 async def test_a_start_logs_since_when_silence_is_known(replicas: Replicas, etcd: SharedEtcd) -> None:
-    replica = await replicas.start([etcd.endpoint], etcd.prefix, *FLAGS)
+    flags = (*FLAGS, f"--liveness-timeout={LONGER_S}s")  # it must not expire before it is asked about
+    replica = await replicas.start([etcd.endpoint], etcd.prefix, *flags)
     async with replica.stub() as stub:
         await stub.CreateInstance(pb.CreateInstanceRequest(instance=instance("dead")))
         agent = Agent(stub, "dead")
@@ -86,9 +88,9 @@ async def test_a_start_logs_since_when_silence_is_known(replicas: Replicas, etcd
         await agent.report()
         await asyncio.sleep(LIFE_S)
     await replica.kill()
-    replica = await replicas.start([etcd.endpoint], etcd.prefix, *FLAGS)
+    replica = await replicas.start([etcd.endpoint], etcd.prefix, *flags)
     async with replica.stub() as stub:
         told = await stub.ExplainInstance(pb.ExplainInstanceRequest(id="dead"))
     assert "no report since this replica started to listen" in told.summary
     assert told.revision[0].silent_for.seconds >= INTERVAL_S + 2
-    await eventually(lambda: expired(replica), what="it expires in this life")
+    await eventually(lambda: expired(replica), 60, what="it expires in this life")

@@ -17,7 +17,7 @@ from wallepb.v1 import host_pb2 as hpb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_stubs import WalleServiceStub
 
-pytestmark = [needs_chromium, pytest.mark.long]
+pytestmark = [needs_chromium, pytest.mark.long, pytest.mark.timeout(600)]
 
 CONTENT = """
 service: site

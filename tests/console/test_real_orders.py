@@ -26,7 +26,7 @@ from wallepb.v1 import project_pb2 as ppb
 from wallepb.v1 import service_pb2 as wpb
 from wallepb.v1.service_stubs import WalleServiceStub
 
-pytestmark = [needs_chromium, pytest.mark.long]
+pytestmark = [needs_chromium, pytest.mark.long, pytest.mark.timeout(600)]
 
 SNAPSHOTS = "/services/site/snapshots"
 

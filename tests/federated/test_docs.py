@@ -77,6 +77,7 @@ async def shell(tmp_path: Path) -> AsyncIterator[Shell]:
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)
 async def test_the_page_can_be_followed(shell: Shell) -> None:
     servers, (apply, create, find) = blocks()
     running = [await shell.start(command) for command in servers]
@@ -89,10 +90,10 @@ async def test_the_page_can_be_followed(shell: Shell) -> None:
         said = await shell.run(find)
         return "" if "did not respond" in said else said
 
-    await eventually(answers, what="both locations answer through the gateway")
+    await eventually(answers, 90, what="both locations answer through the gateway")
     assert "web-1 created" in await shell.run(apply)
     assert '"cluster":"west"' in await shell.run(create)
-    table = await eventually(whole_table, what="a table that lacks no location")
+    table = await eventually(whole_table, 90, what="a table that lacks no location")
     assert re.search(r"^CLUSTER +INSTANCE", table, re.MULTILINE)
     assert re.findall(r"^(east|west) +(web-\d)", table, re.MULTILINE) == [
         ("east", "web-1"),

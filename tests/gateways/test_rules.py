@@ -167,8 +167,9 @@ class Three:
         await asyncio.gather(*(gateway.kill() for gateway in self._gateways.values()))
 
     async def start_again(self) -> None:
-        """On what they saved."""
-        await asyncio.gather(*(gateway.again() for gateway in self._gateways.values()))
+        """On what they saved. One by one: each has two seconds to hear HQ, then it shows what it saved."""
+        for gateway in self._gateways.values():
+            await gateway.again()
 
     async def are_killed(self) -> None:
         """SIGKILL, and they start again on what they saved."""

@@ -51,6 +51,7 @@ async def test_one_per_cent_by_weight_is_one_per_cent_of_100_000_requests(tmp_pa
         before, canary = [await cloud.add_server(title, NAMES) for title in ("v1", "v2")]
         await cloud.target(before)
         await cloud.until(before, pb.CURRENT_STATE_ACTIVE)
+        await reader.until_seen(len(NAMES))
         reader.floor = len(NAMES) - 2
         await cloud.target(canary)
         state = await waits_for_people(cloud, canary)

@@ -27,6 +27,7 @@ async def test_none_of_100_000_requests_fails_during_ten_roll_outs(tmp_path: Pat
         both = [await cloud.add_server(title, NAMES) for title in ("v1", "v2")]
         await cloud.target(both[0])
         await cloud.until(both[0], pb.CURRENT_STATE_ACTIVE)
+        await reader.until_seen(len(NAMES))
         reader.floor = len(NAMES) - 2
         assert cloud.gateway is not None
         callers = Callers(cloud.gateway.grpc, SERVICE, pause_s=0.005)

@@ -38,6 +38,7 @@ async def first(cloud: Cloud, reader: Reader) -> str:
     snapshot = await cloud.add("v1", NAMES)
     await cloud.target(snapshot)
     await cloud.until(snapshot, pb.CURRENT_STATE_ACTIVE)
+    await reader.until_seen(len(NAMES))
     reader.floor = len(NAMES) - 1
     return snapshot
 

@@ -195,7 +195,9 @@ class NannyRun:
     async def _order(self) -> None:
         """Mostly activations, often before the last one has arrived; some are sent to both processes at once."""
         rng = random.Random(f"{self.seed} orders")
-        await self._order_bad(self._bad[0])  # one in every run, however short
+        while not self.bad and self.loop.time() < self._ends + _ARRIVE_S:  # one in every run, however short
+            await self._order_bad(self._bad[0])  # which a process that is behind may put off
+            await asyncio.sleep(0.2)
         while self.loop.time() < self._ends:
             snapshot = rng.choice(self._snapshots)
             kind = rng.choice(("activate", "activate", "activate", "prepare", "create", "pause", "abort", "bad"))

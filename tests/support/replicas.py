@@ -100,13 +100,13 @@ class ReplicaProcess:
         async with asyncio.timeout(timeout_s):
             return await self._process.wait()
 
-    async def terminate(self, timeout_s: float = 20.0) -> int:
+    async def terminate(self, timeout_s: float = 45.0) -> int:
         """SIGTERM; return the exit code."""
         return await self._end(signal.SIGTERM, timeout_s)
 
     async def kill(self) -> None:
         """SIGKILL, if it still runs."""
-        await self._end(signal.SIGKILL, 10.0)
+        await self._end(signal.SIGKILL, 45.0)
 
     def pause(self) -> None:
         """SIGSTOP; nothing of it runs any more when this returns."""

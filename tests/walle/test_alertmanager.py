@@ -13,7 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.walle.counterparts import free_port
+from tests.support.reserved_port import KeptPort
 from tests.support.walle.running import Running, running
 from wallepb.v1 import service_pb2 as pb
 from wallepb.v1.host_pb2 import HOST_STATE_MAINTENANCE, Check, Machine
@@ -68,7 +68,8 @@ async def alertmanager(folder: Path, walle: Running) -> AsyncIterator[Alertmanag
         "receivers": [{"name": "wall-e", "webhook_configs": [hook]}],
     }
     (folder / "alertmanager.yml").write_text(json.dumps(config))  # JSON is YAML
-    url, log = f"127.0.0.1:{free_port()}", (folder / "log").open("wb")
+    kept = KeptPort()  # until the end: it is bound some time after it was chosen
+    url, log = f"127.0.0.1:{kept.number}", (folder / "log").open("wb")
     flags = (f"--config.file={folder / 'alertmanager.yml'}", f"--storage.path={folder / 'data'}")
     process = await asyncio.create_subprocess_exec(
         *(str(PROGRAM), *flags, f"--web.listen-address={url}", "--cluster.listen-address="), stdout=log, stderr=log

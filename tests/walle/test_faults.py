@@ -51,7 +51,7 @@ from wallepb.v1.project_pb2 import Credit, Fuse, Mark, Project, Scenario, Scenar
 @pytest.mark.long
 @pytest.mark.timeout(900)
 async def test_never_more_repairs_than_allowed_whatever_is_killed_paused_or_cut_off(tmp_path: Path) -> None:
-    run = WalleRun(tmp_path, seed=1, say=lambda _: None)
+    run = WalleRun(tmp_path, seed=1, say=lambda _: None, least=(2, 1))
     await run.run(20.0)
     assert run.broken == []
     assert run.repairs >= 2, run.struck  # one that never repairs is safe and useless

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.walle.counterparts import free_port
+from tests.support.reserved_port import KeptPort
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "walle.md").read_text()
@@ -45,7 +45,8 @@ async def output_of(command: str, env: dict[str, str]) -> str:
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """Wall-E as the page starts it, on free ports; PWD is a folder in which files may be written."""
-    port = free_port()
+    kept = KeptPort()  # until the end: it is bound some time after it was chosen
+    port = kept.number
     env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "WALLE_SERVER": f"127.0.0.1:{port}"}
     env["PWD"] = str(tmp_path)
     (start,) = re.findall(r"^walle dev .*$", PAGE, re.MULTILINE)

@@ -194,9 +194,9 @@ def revision(revision_id: str = "r1", script: str = "exec sleep 600", *, ready: 
 
 
 def draining(revision_id: str = "r1") -> model.InstanceRevision:
-    """One that its users have three seconds to leave."""
+    """One that its users have six seconds to leave."""
     made = revision(revision_id)
-    made.container[0].drain_period.FromMilliseconds(3000)
+    made.container[0].drain_period.FromMilliseconds(6000)
     return made
 
 
