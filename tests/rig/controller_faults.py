@@ -20,7 +20,7 @@ from tests.support.faulty_proxy import Proxy
 Faults = Mapping[str, Callable[[], AbstractAsyncContextManager[None]]]
 
 _LISTENING: Final = re.compile(r"listening: gRPC (\S+), HTTP ([^\s,]+)")
-_START_S: Final = 30.0
+_START_S: Final = 60.0
 
 
 @dataclass
