@@ -56,6 +56,14 @@ def test_a_roll_back_goes_to_a_snapshot_that_is_still_being_switched_off() -> No
     assert (web.current("b"), web.current("c"), previous(web)) == (Current.ACTIVE, Current.PREPARED, "c")
 
 
+def test_a_snapshot_that_failed_is_not_rolled_back_to_while_it_is_being_switched_off() -> None:
+    web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").settle().activate("c")
+    web = web.until("c", Current.ACTIVATING).ended("c", SnapshotEvent.FAILED, "worse").activate("b")
+    web = web.until("b", Current.ACTIVATING).ended("b", SnapshotEvent.DONE)
+    assert (web.current("c"), previous(web)) == (Current.DEACTIVATING, "a")
+    assert "was not ACTIVE before" in refused(lambda: web.target("c", Target.ACTIVE, roll_back=True))
+
+
 def test_a_roll_back_never_goes_to_a_snapshot_that_failed_or_was_only_prepared() -> None:
     web = Ordered().add("a", "b", "c").activate("a").settle().activate("b").until("b", Current.ACTIVATING)
     web.ended("b", SnapshotEvent.FAILED, "web-1 did not become ready")
