@@ -40,7 +40,7 @@ class Stand:
         return await self._send(method, f"/v1.4/tasks{path}", body, at)
 
     async def order(self, call: str, body: Any) -> None:
-        """Until it is taken: a busy machine loses a short term, and none takes effect before a process acts."""
+        """Repeat it until it is accepted: on a busy machine a short term is lost, and nobody accepts orders then."""
 
         async def is_taken() -> bool:
             return (await self._send("POST", f"/cms.v1.{call}", body, 0)).status == 200
@@ -48,7 +48,7 @@ class Stand:
         await until(is_taken)
 
     async def delete(self, task_id: str) -> None:
-        """Until it is taken; one that was not answered may have been."""
+        """Repeat it until it is accepted; after one without an answer, which may have taken effect, 404 will do."""
         fine = {204}
 
         async def is_taken() -> bool:

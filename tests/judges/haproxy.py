@@ -57,7 +57,7 @@ class Balancer:
         """How many get requests."""
         reader, writer = await asyncio.open_unix_connection(str(self.stats))
         writer.write(b"show servers state web\n")
-        # HAProxy once wrote bytes here that are no text: perhaps a name, behind the state, that it was just changing.
+        # HAProxy once wrote bytes here that are not text: perhaps a name that it was just changing, behind the state.
         lines = [line.split() for line in (await reader.read()).decode(errors="replace").splitlines()]
         writer.close()
         [head] = [line[1:] for line in lines if line[:1] == ["#"]]
@@ -167,7 +167,7 @@ async def _growth(directory: Path, path: Path, nameserver: str, payload: int, le
         for number in range(1, _MANY):
             await at.hq.delete(f"web-{number}")
             assert await at.servers() >= 1, f"all servers were lost when there were {_MANY - number} instances"
-            if not number % 20:  # else an answer may have none of the chosen servers of the last one
+            if not number % 20:  # otherwise an answer may share no server with the one before
                 await at.has(1, _MANY - number)
         await at.has(1, 1)
         load.cancel()

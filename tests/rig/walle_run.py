@@ -82,7 +82,7 @@ class WalleRun:
     Attributes:
         program: the module to run, with its first words: Wall-E, or one with a bug.
         awaited: the run goes on after the faults, and ends as soon as this promise is broken.
-        least: so many repairs and DNS fixes are done, or the run goes on after the faults: a busy machine takes longer.
+        least: repairs and DNS fixes; after the faults the run goes on until there are so many.
     """
 
     directory: Path

@@ -95,7 +95,7 @@ class Program:
         if process is None:
             return 0
         if process.returncode is None:
-            process.send_signal(signal.SIGCONT)  # first: what is sent to one that has ended loses its exit code
+            process.send_signal(signal.SIGCONT)  # first: a signal to one that has ended loses its exit code
             process.send_signal(number)
         async with asyncio.timeout(30):
             return await process.wait()

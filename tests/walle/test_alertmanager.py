@@ -68,7 +68,7 @@ async def alertmanager(folder: Path, walle: Running) -> AsyncIterator[Alertmanag
         "receivers": [{"name": "wall-e", "webhook_configs": [hook]}],
     }
     (folder / "alertmanager.yml").write_text(json.dumps(config))  # JSON is YAML
-    kept = KeptPort()  # until the end: it is bound some time after it was chosen
+    kept = KeptPort()  # held until the end: the program binds it some time later
     url, log = f"127.0.0.1:{kept.number}", (folder / "log").open("wb")
     flags = (f"--config.file={folder / 'alertmanager.yml'}", f"--storage.path={folder / 'data'}")
     process = await asyncio.create_subprocess_exec(

@@ -45,7 +45,7 @@ async def output_of(command: str, env: dict[str, str]) -> str:
 @pytest.fixture
 async def env(tmp_path: Path) -> AsyncIterator[dict[str, str]]:
     """Wall-E as the page starts it, on free ports; PWD is a folder in which files may be written."""
-    kept = KeptPort()  # until the end: it is bound some time after it was chosen
+    kept = KeptPort()  # held until the end: the program binds it some time later
     port = kept.number
     env = os.environ | {"PATH": f"{BIN}:{os.environ['PATH']}", "WALLE_SERVER": f"127.0.0.1:{port}"}
     env["PWD"] = str(tmp_path)

@@ -215,7 +215,7 @@ export class Discovery {
     const all = [...this.roster.locations].flatMap(([cluster, each]) =>
       [...each.list.values()].map((ready) => this.endpoint(cluster, ready)).filter((made) => made !== undefined),
     );
-    return all.sort((a, b) => (a.cluster === b.cluster ? order(a.id, b.id) : order(a.cluster, b.cluster)));
+    return all.sort((a, b) => (a.cluster === b.cluster ? compare(a.id, b.id) : compare(a.cluster, b.cluster)));
   }
 
   private endpoint(cluster: string, ready: ReadyInstance): Endpoint | undefined {
@@ -243,7 +243,7 @@ function rejectOn(signal: AbortSignal, message: string): Promise<never> {
   );
 }
 
-function order(a: string, b: string): number {
+function compare(a: string, b: string): number {
   return a < b ? -1 : 1;
 }
 
